@@ -1,8 +1,8 @@
 """Compiles the modules that have a `.pxd` file beside them, in place: `python compile_kernels.py`.
 
-Such a module is plain Python; the `.pxd` file gives it the types of C. Only what changed is compiled. Without a
-C compiler, that of the package `ziglang` is used. With SIL_BOUNDS_CHECKS=1, an index that is out of bounds is an
-error instead of undefined; these modules replace the others until they are compiled anew.
+Such a module is plain Python; the `.pxd` file gives it the types of C. Only what changed is compiled. Without
+a C compiler, that of the package `ziglang` is used. With SIL_BOUNDS_CHECKS=1, an index that is out of bounds
+is an error instead of undefined; these modules replace the others until they are compiled anew.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ CHECKS_BOUNDS = os.environ.get("SIL_BOUNDS_CHECKS") == "1"
 
 def sources(root: Path = ROOT) -> list[Path]:
     """The modules to be compiled."""
-    return sorted(types.with_suffix(".py") for package in PACKAGES for types in (root / package).rglob("*.pxd"))
+    return sorted(
+        types.with_suffix(".py") for package in PACKAGES for types in (root / package).rglob("*.pxd")
+    )
 
 
 def compiled(source: Path) -> Path:
@@ -61,8 +63,8 @@ def compile_outdated(root: Path = ROOT) -> list[Path]:
         headers = sysconfig.get_paths()["include"]
         if not (Path(headers) / "Python.h").exists():
             sys.exit(
-                f"{headers}/Python.h does not exist, which compiling needs: install the headers of this Python "
-                f"(python3-dev on Debian and Ubuntu, python3-devel on Fedora), or use another Python"
+                f"{headers}/Python.h does not exist, which compiling needs: install the headers of this "
+                f"Python (python3-dev on Debian and Ubuntu, python3-devel on Fedora), or use another Python"
             )
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda source: _compile(source, root, headers), todo))
@@ -83,8 +85,22 @@ def _compile(source: Path, root: Path, headers: str) -> None:
     code, made = source.with_suffix(".c"), compiled(source).with_suffix(".new")
     options = [f"-X{name}={value}" for name, value in directives.items()]
     try:
-        _run([sys.executable, "-m", "cython", "-3", *options, str(source.relative_to(root)), "-o", str(code)], root)
-        flags = ["-O3", "-march=native", "-ffp-contract=off", "-g0", "-w", "-fPIC", "-fwrapv", "-shared", "-DNDEBUG", f"-I{headers}"]
+        _run(
+            [sys.executable, "-m", "cython", "-3", *options, str(source.relative_to(root)), "-o", str(code)],
+            root,
+        )
+        flags = [
+            "-O3",
+            "-march=native",
+            "-ffp-contract=off",
+            "-g0",
+            "-w",
+            "-fPIC",
+            "-fwrapv",
+            "-shared",
+            "-DNDEBUG",
+            f"-I{headers}",
+        ]
         _run([*_compiler(), *flags, str(code), "-o", str(made)], root)
         made.replace(compiled(source))
     finally:

@@ -24,7 +24,7 @@ from scheduler.node_request import Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.slurm.cluster import configuration_for
-from sil.slurm.running import How, munge_if_installed, running
+from sil.slurm.running import How, running
 from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
@@ -86,9 +86,7 @@ def replayed(log: JobLog, scheduler: str, step_s: float = 1.0, runs: int = RUNS)
 def registered_s(n_nodes: int) -> float:
     """From the running controller to its knowing all nodes."""
     cluster = cluster_of(n_nodes)
-    with running(
-        configuration_for(cluster), 1_577_836_800.0, how=How(credential=munge_if_installed)
-    ) as controller:
+    with running(configuration_for(cluster), 1_577_836_800.0, how=How(by_munge=True)) as controller:
         controller.cluster = cluster.nodes
         began_s = time.perf_counter()
         controller.register(cluster.nodes)

@@ -9,104 +9,77 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from scheduler.messages import UserError
-
 if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-    from scheduler.free_nodes.placer import Placer
-    from scheduler.free_nodes.problem import FreeNodesProblem
-    from scheduler.mapping.problem import MappingProblem
-    from scheduler.model import (
-        ON_NODES,
-        Assignment,
-        Assignments,
-        DispatchOrder,
-        Job,
-        JobId,
-        MachineReading,
-        NodeReading,
-        NodeSchedule,
-        RunId,
-        Schedule,
-        Share,
-        Site,
-        Start,
-    )
-    from scheduler.node_request import Gpus, Node, Partition, Request
-    from scheduler.node_set import NodeSet
-    from scheduler.notices import (
-        JobArrived,
-        MonitorNews,
-        Notice,
-        RunEnded,
-        RunLost,
-        RunPreempted,
-        TimePassed,
-    )
-    from scheduler.ports import Clock, Dispatcher, Scheduler
-    from scheduler.problem import Running
-    from scheduler.registry import resolve
-    from scheduler.resource_manager import OnFreeNodes, OnMachines, OnSharedNodes, ResourceManager
-    from scheduler.rules import Kind, ScheduleRejected, Violation
-    from scheduler.time_shared.problem import TimeSharedProblem
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem as ConsumableNodesProblem
+    from scheduler.free_nodes.placer import Placer as Placer
+    from scheduler.free_nodes.problem import FreeNodesProblem as FreeNodesProblem
+    from scheduler.mapping.problem import MappingProblem as MappingProblem
+    from scheduler.messages import UserError as UserError
+    from scheduler.model import ON_NODES as ON_NODES
+    from scheduler.model import Assignment as Assignment
+    from scheduler.model import Assignments as Assignments
+    from scheduler.model import DispatchOrder as DispatchOrder
+    from scheduler.model import Job as Job
+    from scheduler.model import JobId as JobId
+    from scheduler.model import MachineReading as MachineReading
+    from scheduler.model import NodeReading as NodeReading
+    from scheduler.model import NodeSchedule as NodeSchedule
+    from scheduler.model import RunId as RunId
+    from scheduler.model import Schedule as Schedule
+    from scheduler.model import Share as Share
+    from scheduler.model import Site as Site
+    from scheduler.model import Start as Start
+    from scheduler.node_request import Gpus as Gpus
+    from scheduler.node_request import Node as Node
+    from scheduler.node_request import Partition as Partition
+    from scheduler.node_request import Request as Request
+    from scheduler.node_set import NodeSet as NodeSet
+    from scheduler.notices import JobArrived as JobArrived
+    from scheduler.notices import MonitorNews as MonitorNews
+    from scheduler.notices import Notice as Notice
+    from scheduler.notices import RunEnded as RunEnded
+    from scheduler.notices import RunLost as RunLost
+    from scheduler.notices import RunPreempted as RunPreempted
+    from scheduler.notices import TimePassed as TimePassed
+    from scheduler.ports import Clock as Clock
+    from scheduler.ports import Dispatcher as Dispatcher
+    from scheduler.ports import Scheduler as Scheduler
+    from scheduler.problem import Running as Running
+    from scheduler.registry import resolve as resolve
+    from scheduler.resource_manager import OnFreeNodes as OnFreeNodes
+    from scheduler.resource_manager import OnMachines as OnMachines
+    from scheduler.resource_manager import OnSharedNodes as OnSharedNodes
+    from scheduler.resource_manager import ResourceManager as ResourceManager
+    from scheduler.rules import Kind as Kind
+    from scheduler.rules import ScheduleRejected as ScheduleRejected
+    from scheduler.rules import Violation as Violation
+    from scheduler.time_shared.problem import TimeSharedProblem as TimeSharedProblem
 
-__all__ = [
-    "ON_NODES",
-    "Assignment",
-    "Assignments",
-    "Clock",
-    "ConsumableNodesProblem",
-    "DispatchOrder",
-    "Dispatcher",
-    "FreeNodesProblem",
-    "Gpus",
-    "Job",
-    "JobArrived",
-    "JobId",
-    "Kind",
-    "MachineReading",
-    "MappingProblem",
-    "MonitorNews",
-    "Node",
-    "NodeReading",
-    "NodeSchedule",
-    "NodeSet",
-    "Notice",
-    "OnFreeNodes",
-    "OnMachines",
-    "OnSharedNodes",
-    "Partition",
-    "Placer",
-    "Request",
-    "ResourceManager",
-    "RunEnded",
-    "RunId",
-    "RunLost",
-    "RunPreempted",
-    "Running",
-    "Schedule",
-    "ScheduleRejected",
-    "Scheduler",
-    "Share",
-    "Site",
-    "Start",
-    "TimePassed",
-    "TimeSharedProblem",
-    "UserError",
-    "Violation",
-    "resolve",
-]
-_MODULES = (
-    *("model", "notices", "node_request", "node_set", "rules", "problem", "ports", "resource_manager"),
-    *("registry", "mapping.problem", "free_nodes.problem", "free_nodes.consumable_problem"),
-    *("free_nodes.placer", "time_shared.problem"),
-)
-"""The lighter ones first: of those that a name needs, some have compiled code."""
+_NAMES = {
+    "messages": "UserError",
+    "model": "ON_NODES Assignment Assignments DispatchOrder Job JobId MachineReading "
+    "NodeReading NodeSchedule RunId Schedule Share Site Start",
+    "notices": "JobArrived MonitorNews Notice RunEnded RunLost RunPreempted TimePassed",
+    "node_request": "Gpus Node Partition Request",
+    "node_set": "NodeSet",
+    "rules": "Kind ScheduleRejected Violation",
+    "problem": "Running",
+    "ports": "Clock Dispatcher Scheduler",
+    "resource_manager": "OnFreeNodes OnMachines OnSharedNodes ResourceManager",
+    "registry": "resolve",
+    "mapping.problem": "MappingProblem",
+    "free_nodes.problem": "FreeNodesProblem",
+    "free_nodes.consumable_problem": "ConsumableNodesProblem",
+    "free_nodes.placer": "Placer",
+    "time_shared.problem": "TimeSharedProblem",
+}
+"""By module."""
+
+__all__ = sorted(" ".join(_NAMES.values()).split())
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:
-        for module in _MODULES:
-            if name in (found := vars(import_module(f"scheduler.{module}"))):
-                return found[name]
+    for module, names in _NAMES.items():
+        if name in names.split():
+            return getattr(import_module(f"scheduler.{module}"), name)
     raise AttributeError(f"module 'scheduler' has no attribute '{name}'")

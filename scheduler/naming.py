@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from types import ModuleType, UnionType
+from types import ModuleType, NoneType, UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
 from scheduler.messages import UserError
@@ -27,22 +28,15 @@ def split(name: str) -> tuple[str, dict[str, Value]]:
     base, opened, rest = name.strip().partition("(")
     if not opened:
         return base, {}
-    try:
-        call: ast.expr | None = ast.parse(f"_({rest}", mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        call = None
-    if not _is_plain(call):
+    keywords: list[ast.keyword] | None = None
+    with suppress(SyntaxError, ValueError, MemoryError, RecursionError):
+        match ast.parse(f"_({rest}", mode="eval").body:
+            case ast.Call(func=ast.Name(), args=[], keywords=found):
+                names = {keyword.arg for keyword in found}
+                keywords = found if None not in names and len(names) == len(found) else None
+    if keywords is None:
         raise Misnamed(f"'{name}' cannot be parsed; parameters are given as {base}(name=value, ...)")
-    assert isinstance(call, ast.Call)
-    return base.strip(), {str(k.arg): _value(name, str(k.arg), k.value) for k in call.keywords}
-
-
-def _is_plain(call: ast.expr | None) -> bool:
-    """Whether it is a call with keyword arguments only, each at most once."""
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
-        return False
-    names = [keyword.arg for keyword in call.keywords]
-    return None not in names and len(set(names)) == len(names)
+    return base.strip(), {str(k.arg): _value(name, str(k.arg), k.value) for k in keywords}
 
 
 def _value(name: str, parameter: str, node: ast.expr) -> Value:
@@ -63,44 +57,30 @@ def _value(name: str, parameter: str, node: ast.expr) -> Value:
 
 def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value]) -> None:
     """Raise Misnamed for a parameter that `factory` lacks, or a value that its annotation excludes."""
-    known = _parameters(factory)
+    known = parameters_of(factory)
     if known is None:
         return
     for key, value in parameters.items():
         if key not in known:
-            close = get_close_matches(key, known, n=1)
-            has = ", ".join(known) or "no parameters"
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {has}"
-            raise Misnamed(f"'{name}': there is no parameter '{key}'; {hint}")
-        kinds = _kinds(known[key].annotation)
-        fits = not kinds or type(value) in kinds or (float in kinds and type(value) is int)
-        if not fits:
+            hint = nearest(key, known) or f"; it has {', '.join(known) or 'no parameters'}"
+            raise Misnamed(f"'{name}': there is no parameter '{key}'{hint}")
+        annotation = known[key].annotation
+        parts = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+        kinds = [part for part in parts if part is not NoneType]
+        can_be_checked = kinds and all(kind in KINDS for kind in kinds)
+        fits = type(value) in kinds or (float in kinds and type(value) is int)
+        if can_be_checked and not fits:
             expected = " or ".join(KINDS[kind] for kind in kinds)
             raise Misnamed(f"'{name}': '{key}' is {value!r}; expected {expected}")
 
 
-def has_parameter(factory: Callable[..., Any], name: str) -> bool:
-    """Whether `factory` accepts an argument of that name."""
-    known = _parameters(factory)
-    return known is None or name in known
-
-
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
     """The parameters of `factory`; None if it has no signature, or accepts any: only a call can tell."""
     try:
         known = inspect.signature(factory, eval_str=True).parameters
     except (TypeError, ValueError, NameError):
         return None
     return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()) else known
-
-
-def _kinds(annotation: Any) -> list[type]:
-    """The plain types that an annotation allows; empty if it cannot be checked."""
-    if get_origin(annotation) in (Union, UnionType):
-        parts = [part for part in get_args(annotation) if part is not type(None)]
-    else:
-        parts = [annotation]
-    return list(parts) if all(part in KINDS for part in parts) else []
 
 
 class Choice(StrEnum):
@@ -124,17 +104,24 @@ class Choice(StrEnum):
 
 
 def advice(name: str, known: Collection[str], built_in: Mapping[Kind, Collection[str]]) -> str:
-    """What to write instead of an unknown name."""
+    """A clause with what to write instead of an unknown name."""
     several = [part.strip() for part in name.split(",")]
     if len(several) > 1 and {*several} <= {*known}:
-        return f"name {' and '.join(several)} separately"
+        return f"; name {' and '.join(several)} separately"
     module = name.removesuffix(".py")
-    if here := _classes_in(Path(f"{module}.py")):
-        return f"name the class in {module}.py: {' or '.join(f'{module}:{each}' for each in here)}"
-    close = get_close_matches(name, known, n=1)
+    here: list[str] = []
+    with suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # the file is not run
+        here = [
+            each.name
+            for each in ast.parse(Path(f"{module}.py").read_bytes()).body
+            if isinstance(each, ast.ClassDef)
+            and any(getattr(member, "name", "") in ("schedule", "run_round") for member in each.body)
+        ]
+    if here:
+        return f"; name the class in {module}.py: {' or '.join(f'{module}:{each}' for each in here)}"
     by_kind = (f"{kind.value}: {', '.join(names)}" for kind, names in built_in.items())
     plugins = [each for each in known if not any(each in names for names in built_in.values())]
-    hint = f"did you mean '{close[0]}'?" if close else f"known are {'; '.join([*by_kind, *plugins])}."
+    hint = nearest(name, known) or f"; known are {'; '.join([*by_kind, *plugins])}."
     return f"{hint} Name a class of your own as 'module:Class'."
 
 
@@ -154,17 +141,3 @@ def hidden_by(module: ModuleType) -> str:
     ):
         return ""
     return f", since {found.origin} hides {here} of the current folder; give this file another name"
-
-
-def _classes_in(source: Path) -> list[str]:
-    """The classes with a method `schedule` or `run_round` in a file, which is not run."""
-    try:
-        tree = ast.parse(source.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return [
-        each.name
-        for each in tree.body
-        if isinstance(each, ast.ClassDef)
-        and any(getattr(member, "name", "") in ("schedule", "run_round") for member in each.body)
-    ]

@@ -7,10 +7,10 @@ The problem of each kind is `scheduler.mapping.problem.MappingProblem`,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from scheduler import rules
 from scheduler.messages import counted
@@ -93,60 +93,46 @@ class LazyJobs(Sequence[Job], ABC):
         return self.job_at(positions) if isinstance(positions, int) else [self.job_at(k) for k in positions]
 
 
-class Capacity(Protocol):
-    """The room that is left on the nodes, used up by the starts of one schedule."""
-
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        """Start job i on `nodes`, those of `start`; the rule that this breaks, or None."""
-        ...
-
-    def overbooked(self) -> Violation | None:
-        """A rule that the starts break together, or None."""
-        ...
+Use = Callable[[int, Job, Start, NodeSet], Violation | None]
+"""Starts job i on nodes, those of its start, beside those started before; the rule that this breaks."""
 
 
-def first_violation(problem: SchedulingProblem, answer: object, capacity: Capacity) -> Violation | None:
-    """The first rule that `answer` breaks, or None.
+def first_violation(
+    problem: SchedulingProblem,
+    answer: object,
+    use: Use,
+    overbooked: Callable[[], Violation | None] = lambda: None,
+) -> Violation | None:
+    """The first rule that `answer` breaks, or None; `overbooked` is asked for one that the starts break
+    together.
 
     O(k log k) for the k intervals of nodes named; and O(n) for n jobs unless the reasons are `AllOthers`.
     """
-    malformed = _malformed(answer, problem.now_s)
-    if malformed is not None:
-        return Violation(rules.RETURNS_A_SCHEDULE, None, malformed)
-    assert isinstance(answer, NodeSchedule)
+    if not isinstance(answer, NodeSchedule):
+        kind = "None" if answer is None else type(answer).__name__
+        message = f"schedule(problem) returned {kind}, expected a NodeSchedule"
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
+    again_s = answer.ask_again_s
+    if again_s is not None and not (isinstance(again_s, (int, float)) and problem.now_s < again_s < inf):
+        message = f"ask_again_s is {again_s} s, expected a time after now, {problem.now_s:.12g} s"
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
+    starts, waiting = answer.starts, answer.wait_reasons
     try:
-        return _first_violation(problem, answer, capacity)
+        all_others_wait = isinstance(waiting, AllOthers) and waiting.are_all_but(starts, problem.n_jobs)
+        started: set[int] = set()
+        for start in starts:
+            wrong = _wrong(problem, start, started, {} if all_others_wait else waiting, use)
+            if wrong is not None:
+                return wrong
+        if len(started) > 1 and (wrong := overbooked()) is not None:
+            return wrong
+        return None if all_others_wait else _forgotten(problem, started, waiting)
     except (TypeError, ValueError, AttributeError) as error:
         message = f"its starts or wait reasons have the wrong type: {error}"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)
 
 
-def _malformed(answer: object, now_s: float) -> str | None:
-    if not isinstance(answer, NodeSchedule):
-        kind = "None" if answer is None else type(answer).__name__
-        return f"schedule(problem) returned {kind}, expected a NodeSchedule"
-    again_s = answer.ask_again_s
-    if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
-        return f"ask_again_s is {again_s} s, expected a time after now, {now_s:.12g} s"
-    return None
-
-
-def _first_violation(
-    problem: SchedulingProblem, answer: NodeSchedule, capacity: Capacity
-) -> Violation | None:
-    starts, waiting = answer.starts, answer.wait_reasons
-    all_others_wait = isinstance(waiting, AllOthers) and waiting.are_all_but(starts, problem.n_jobs)
-    started: set[int] = set()
-    for start in starts:
-        wrong = _wrong(problem, start, started, {} if all_others_wait else waiting, capacity)
-        if wrong is not None:
-            return wrong
-    if len(started) > 1:
-        overbooked = capacity.overbooked()
-        if overbooked is not None:
-            return overbooked
-    if all_others_wait:
-        return None
+def _forgotten(problem: SchedulingProblem, started: set[int], waiting: Mapping[int, str]) -> Violation | None:
     for i in waiting:
         if not 0 <= i < problem.n_jobs:
             return _unknown(i, problem)
@@ -158,13 +144,9 @@ def _first_violation(
 
 
 def _wrong(
-    problem: SchedulingProblem,
-    start: Start,
-    started: set[int],
-    waiting: Mapping[int, str],
-    capacity: Capacity,
+    problem: SchedulingProblem, start: Start, started: set[int], waiting: Mapping[int, str], use: Use
 ) -> Violation | None:
-    """The first rule that one start breaks; otherwise it is booked in `started` and `capacity`."""
+    """The first rule that one start breaks; otherwise it is noted in `started`."""
     if type(start) is not Start:
         message = f"a start is of type {type(start).__name__}, expected a Start"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)
@@ -189,9 +171,8 @@ def _wrong(
     if not nodes.within(problem.n_places):
         message = f"job {job.id} is started on nodes {nodes}; there are nodes 0 to {problem.n_places - 1}"
         return Violation(rules.KNOWN_NODES, job.id, message)
-    wrong = capacity.use(i, job, start, nodes)
     started.add(i)
-    return wrong
+    return use(i, job, start, nodes)
 
 
 def too_few_or_many(job: Job, nodes: NodeSet, n_tasks: int) -> Violation | None:

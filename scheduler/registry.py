@@ -132,18 +132,14 @@ class SchedulerSpec:
         try:
             module = importlib.import_module(module_name)
         except (Exception, SystemExit) as error:
-            raise SchedulerNotLoaded(
-                f"scheduler '{self.name}': importing module '{module_name}' failed with "
-                f"{type(error).__name__}: {error}"
-            ) from error
+            why = f"failed with {type(error).__name__}: {error}"
+            raise self.unusable(f": importing module '{module_name}' {why}") from error
         found = getattr(module, class_name, None)
         if found is None:
-            raise SchedulerNotLoaded(
-                f"scheduler '{self.name}': module '{module_name}' has no "
-                f"'{class_name}'{naming.nearest(class_name, vars(module))}{naming.hidden_by(module)}"
-            )
+            hint = f"{naming.nearest(class_name, vars(module))}{naming.hidden_by(module)}"
+            raise self.unusable(f": module '{module_name}' has no '{class_name}'{hint}")
         if not callable(found):
-            raise SchedulerNotLoaded(f"scheduler '{self.name}': '{class_name}' is not a class")
+            raise self.unusable(f": '{class_name}' is not a class")
         return cast("Callable[..., Any]", found)
 
     def make(self, seed: int = 0) -> AnyScheduler:
@@ -158,11 +154,14 @@ class SchedulerSpec:
         """Raise SchedulerNotLoaded if the scheduler declares another kind than `purpose` needs."""
         if self.kind is None or self.kind is kind:
             return
-        fit = ", ".join(BUILT_IN[kind])
-        raise SchedulerNotLoaded(
-            f"scheduler '{self.name}' {self.kind.does} (kind {self.kind}), but {purpose} needs one that "
-            f"{kind.does} (kind {kind}): {fit}, or a plug-in"
+        raise self.unusable(
+            f" {self.kind.does} (kind {self.kind}), but {purpose} needs one that {kind.does} (kind {kind}): "
+            f"{', '.join(BUILT_IN[kind])}, or a plug-in"
         )
+
+    def unusable(self, why: str) -> SchedulerNotLoaded:
+        """The error for this scheduler; `why` continues its sentence."""
+        return SchedulerNotLoaded(f"scheduler '{self.name}'{why}")
 
     def _arguments(self, seed: int) -> dict[str, object]:
         return {**({"seed": seed} if self.is_random else {}), **dict(self._given)}
@@ -251,10 +250,8 @@ def declared(spec: SchedulerSpec) -> SchedulerSpec:
         try:
             kind = Kind(kind)
         except ValueError:
-            kinds = ", ".join(Kind)
-            raise SchedulerNotLoaded(
-                f"scheduler '{spec.name}' declares kind = {kind!r}; expected one of {kinds}"
-            ) from None
+            why = f" declares kind = {kind!r}; expected one of {', '.join(Kind)}"
+            raise spec.unusable(why) from None
     summary = (inspect.getdoc(found) or "").partition("\n")[0]
     return replace(spec, kind=kind, memoryless=_flag(spec, made, "memoryless"), summary=summary)
 
@@ -262,9 +259,7 @@ def declared(spec: SchedulerSpec) -> SchedulerSpec:
 def _flag(spec: SchedulerSpec, found: object, name: str) -> bool:
     value = getattr(found, name, False)
     if not isinstance(value, bool):
-        raise SchedulerNotLoaded(
-            f"scheduler '{spec.name}' declares {name} = {value!r}; expected True or False"
-        )
+        raise spec.unusable(f" declares {name} = {value!r}; expected True or False")
     return value
 
 
@@ -274,24 +269,21 @@ def _instance(spec: SchedulerSpec) -> AnyScheduler:
     try:
         made = spec.make()
     except ValueError as error:
-        raise SchedulerNotLoaded(f"scheduler '{spec.name}': {error}") from error
+        raise spec.unusable(f": {error}") from error
     except (Exception, SystemExit) as error:
         how = "with these parameters" if dict(spec._given) else "without arguments"
-        raise SchedulerNotLoaded(
-            f"scheduler '{spec.name}': {class_name} failed with {type(error).__name__}: {error}; "
-            f"its constructor must work {how}"
-        ) from error
+        why = f"failed with {type(error).__name__}: {error}; its constructor must work {how}"
+        raise spec.unusable(f": {class_name} {why}") from error
     if not callable(getattr(made, "schedule", None)):
-        raise SchedulerNotLoaded(f"scheduler '{spec.name}': '{class_name}' has no method schedule(problem)")
+        raise spec.unusable(f": '{class_name}' has no method schedule(problem)")
     return made
 
 
 def _check_parameters(spec: SchedulerSpec) -> None:
     naming.check(spec.name, spec.constructor(), dict(spec.parameters))
-    if spec.is_random and not naming.has_parameter(spec.constructor(), "seed"):
-        raise SchedulerNotLoaded(
-            f"scheduler '{spec.name}' declares is_random = True; its constructor needs a parameter 'seed'"
-        )
+    known = naming.parameters_of(spec.constructor())
+    if spec.is_random and known is not None and "seed" not in known:
+        raise spec.unusable(" declares is_random = True; its constructor needs a parameter 'seed'")
 
 
 def _target(base: str) -> str:
@@ -302,7 +294,7 @@ def _target(base: str) -> str:
         return _ALL_BUILT_IN[base]
     known = {**_plugins(), **_ALL_BUILT_IN}
     if base not in known:
-        raise SchedulerNotLoaded(f"unknown scheduler '{base}'; {naming.advice(base, known, BUILT_IN)}")
+        raise SchedulerNotLoaded(f"unknown scheduler '{base}'{naming.advice(base, known, BUILT_IN)}")
     return known[base]
 
 
@@ -321,11 +313,12 @@ def modules_of(names: Iterable[str]) -> list[str]:
 def plugins() -> list[EntryPoint]:
     """Schedulers of installed packages, in order of names. The current folder is no place of installed
     packages, although modules are found there: it may be somebody else's."""
-    return sorted(point for point in entry_points(group=PLUGIN_GROUP) if not _is_of_current_folder(point))
-
-
-def _is_of_current_folder(point: EntryPoint) -> bool:
-    return point.dist is not None and Path(str(point.dist.locate_file(""))).resolve() == Path.cwd()
+    here = Path.cwd()
+    return sorted(
+        point
+        for point in entry_points(group=PLUGIN_GROUP)
+        if point.dist is None or Path(str(point.dist.locate_file(""))).resolve() != here
+    )
 
 
 def _plugins() -> dict[str, str]:

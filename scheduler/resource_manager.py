@@ -8,18 +8,14 @@ its ports (`OnMachines`, `OnFreeNodes` or `OnSharedNodes`) and the parameters of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import (
-    ExecutionRecord,
-    Job,
-    JobId,
-    RunId,
-    Site,
-)
+from scheduler.messages import counted
+from scheduler.model import ExecutionRecord, Job, JobId, Site
 from scheduler.node_request import Node, Partition
 from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost, arguments_of
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
@@ -134,7 +130,7 @@ class Manager(ABC):
 
 
 class ResourceManager(Manager):
-    """The base class of resource managers, with a method for each kind of notice.
+    """The base class of resource managers, with a method for each kind of notice (`scheduler.notices`).
 
     Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a unique
     run id, by which later notices refer to it. On machines, `resource` is an index into `site.resource_names`
@@ -154,34 +150,58 @@ class ResourceManager(Manager):
     def on_run_ended(self, ended: RunEnded) -> None:
         """A run ended by itself: its job is over, complete or failed."""
 
-    def on_run_preempted(self, run: RunId) -> None:
-        """A run was stopped by a preemption order: its job is not complete."""
-        return
+    def _ignored(self, *details: Any, **more: Any) -> None:
+        """What a manager does not need to know: it defines the methods of other notices."""
 
-    def on_run_lost(self, lost: RunLost) -> None:
-        """A run was lost or failed, or its order could not be carried out: its job is not complete."""
-        return
+    on_run_preempted = on_run_lost = on_run_released = _ignored
+    on_order_received = on_order_refused = on_answer = _ignored
+    on_monitor_news = on_time_passed = _ignored
 
-    def on_order_received(self, run: RunId) -> None:
-        """The order for a run has arrived, and it has started (`UnreliableDispatcher`)."""
-        return
 
-    def on_order_refused(self, run: RunId) -> None:
-        """Machines of an order are in use by runs that have not stopped yet (`UnreliableDispatcher`)."""
-        return
+class ManagerDecorator(Manager):
+    """Passes everything on to another manager. Subclasses set `_manager`, and override what differs."""
 
-    def on_answer(self, machine: int) -> None:
-        """A machine answers a ping (`UnreliableDispatcher`)."""
-        return
+    _manager: Manager
 
-    def on_run_released(self, run: RunId) -> None:
-        """A run is ending and its nodes are free; `on_run_ended` follows."""
-        return
+    @property
+    def wants_round(self) -> bool:  # type: ignore[override]
+        return self._manager.wants_round
 
-    def on_monitor_news(self) -> None:
-        """The monitor has new readings."""
-        return
+    @property
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
+        return self._manager.wakes_at_s
 
-    def on_time_passed(self) -> None:
-        """It is `wakes_at_s` or later; set it to another time or None."""
-        return
+    def handle(self, notice: Notice) -> str | None:
+        return self._manager.handle(notice)
+
+    def run_round(self) -> None:
+        self._manager.run_round()
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return self._manager.why_waiting()
+
+
+class RequeueLimit(ManagerDecorator):
+    """Passes everything on to a resource manager, except the failure of a run whose job has already been
+    requeued `most` times after earlier ones (Slurm's MaxBatchRequeue). Such a job is given up, and the
+    manager gets the notice that the run ended as one that `failed`.
+
+    Runs that were lost because something was down do not count.
+    """
+
+    def __init__(self, manager: Manager, most: int, give_up: Callable[[JobId, str], None]) -> None:
+        """`give_up` gets the job and the reason."""
+        self._manager = manager
+        self._most = most
+        self._give_up = give_up
+        self._n_failed: Counter[JobId] = Counter()
+
+    def handle(self, notice: Notice) -> str | None:
+        if isinstance(notice, RunLost) and (job := notice.failed_job) is not None:
+            self._n_failed[job] += 1
+            if self._n_failed[job] > self._most:
+                n, most = self._n_failed.pop(job), self._most
+                why = f"it failed {counted(n, 'time')}, and is requeued {counted(most, 'time')} at most"
+                self._give_up(job, why)
+                notice = RunEnded(notice.run, notice.lost_s, failed=True)
+        return self._manager.handle(notice)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from scheduler.model import Answer, JobId, NodeSchedule, Share
+from scheduler.model import Answer, JobId, NodeSchedule
 from scheduler.node_set import NodeSet
 from scheduler.wait_reasons import AllOthers
 
@@ -33,20 +32,14 @@ class Kind(StrEnum):
     @property
     def does(self) -> str:
         """The verb phrase for a scheduler of this kind."""
-        return {
-            Kind.MAPPING: "maps jobs to machines",
-            Kind.TIME_SHARED: "starts jobs on time-shared nodes",
-            Kind.FREE_NODES: "starts jobs on free nodes",
-        }[self]
+        return " ".join(_WORDS[self])
 
-    @property
-    def context(self) -> str:
-        """The problem of this kind."""
-        return {
-            Kind.MAPPING: "a problem on machines",
-            Kind.TIME_SHARED: "a problem on time-shared nodes",
-            Kind.FREE_NODES: "a problem on free nodes",
-        }[self]
+
+_WORDS = {
+    Kind.MAPPING: ("maps jobs to", "machines"),
+    Kind.TIME_SHARED: ("starts jobs on", "time-shared nodes"),
+    Kind.FREE_NODES: ("starts jobs on", "free nodes"),
+}
 
 
 class WrongKind(AttributeError):
@@ -55,7 +48,7 @@ class WrongKind(AttributeError):
     def __init__(self, attribute: str, scheduler: Kind, problem: Kind) -> None:
         super().__init__(
             f"this scheduler {scheduler.does} (it reads problem.{attribute}), "
-            f"but {problem.context} needs one that {problem.does}"
+            f"but a problem on {_WORDS[problem][1]} needs one that {problem.does}"
         )
 
 
@@ -152,7 +145,14 @@ def first_difference(one: Answer, other: Answer) -> int | None:
     if isinstance(one, NodeSchedule) or isinstance(other, NodeSchedule):
         if not (isinstance(one, NodeSchedule) and isinstance(other, NodeSchedule)):
             return -1
-        return _first_different_start(one, other)
+        if (waiting := _first_different_wait(one, other)) is not None:
+            return waiting
+        for a, b in zip(one.starts, other.starts, strict=False):
+            # Nodes may also be given as an array, GPUs as a list.
+            shares, others = (sorted((n, k, tuple(gpus)) for n, k, gpus in start.shares) for start in (a, b))
+            if a[::2] != b[::2] or shares != others or NodeSet.of(a.nodes) != NodeSet.of(b.nodes):
+                return a.job
+        return None if one.ask_again_s == other.ask_again_s else -1
     here, there = one.assignments, other.assignments
     n_common = min(len(here), len(there))
     differs = np.zeros(n_common, dtype=bool)
@@ -166,21 +166,6 @@ def first_difference(one: Answer, other: Answer) -> int | None:
     if (waiting := _first_different_wait(one, other)) is not None:
         return waiting
     return -1 if one.preemptions != other.preemptions else None
-
-
-def _first_different_start(one: NodeSchedule, other: NodeSchedule) -> int | None:
-    if (waiting := _first_different_wait(one, other)) is not None:
-        return waiting
-    for a, b in zip(one.starts, other.starts, strict=False):
-        # Nodes may also be given as an array.
-        same = a[::2] == b[::2] and _in_order(a.shares) == _in_order(b.shares)
-        if not same or NodeSet.of(a.nodes) != NodeSet.of(b.nodes):
-            return a.job
-    return None if one.ask_again_s == other.ask_again_s else -1
-
-
-def _in_order(shares: Sequence[Share]) -> list[tuple[int, int, tuple[int, ...]]]:
-    return sorted((node, chunks, tuple(gpus)) for node, chunks, gpus in shares)
 
 
 def _first_different_wait(one: Answer, other: Answer) -> int | None:

@@ -30,52 +30,33 @@ from importlib import import_module  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
-    from scheduler import UserError
-    from sil.api.charts import Chart, Plots
-    from sil.api.experiment_results import ExperimentResults, read_results
-    from sil.api.experiments import Experiment
-    from sil.api.logs import log_from, lublin_feitelson, read_log
-    from sil.api.planning import PlanAnswers, plan
-    from sil.api.rehearsing import rehearse
-    from sil.api.replaying import Replays, read_replays, replay
-    from sil.api.simulation import Simulation, State
-    from sil.api.sites import Site
-    from sil.api.sweeping import Sweep, sweep
-    from sil.policy import from_policy
-    from sil.runs.under_test import Factory, factory
-    from sil.workload.job_log import JobLog
-    from sil.world.guard.faults import SchedulerFault
+    from scheduler import UserError as UserError
+    from sil.api.charts import Chart as Chart
+    from sil.api.charts import Plots as Plots
+    from sil.api.experiment_results import ExperimentResults as ExperimentResults
+    from sil.api.experiment_results import read_results as read_results
+    from sil.api.experiments import Experiment as Experiment
+    from sil.api.logs import log_from as log_from
+    from sil.api.logs import lublin_feitelson as lublin_feitelson
+    from sil.api.logs import read_log as read_log
+    from sil.api.planning import PlanAnswers as PlanAnswers
+    from sil.api.planning import plan as plan
+    from sil.api.rehearsing import rehearse as rehearse
+    from sil.api.replaying import Replays as Replays
+    from sil.api.replaying import read_replays as read_replays
+    from sil.api.replaying import replay as replay
+    from sil.api.simulation import Simulation as Simulation
+    from sil.api.simulation import State as State
+    from sil.api.sites import Site as Site
+    from sil.api.sweeping import Sweep as Sweep
+    from sil.api.sweeping import sweep as sweep
+    from sil.policy import from_policy as from_policy
+    from sil.runs.under_test import Factory as Factory
+    from sil.runs.under_test import factory as factory
+    from sil.workload.job_log import JobLog as JobLog
+    from sil.world.guard.faults import SchedulerFault as SchedulerFault
 
     __version__: str
-
-__all__ = [
-    "Chart",
-    "Experiment",
-    "ExperimentResults",
-    "Factory",
-    "JobLog",
-    "PlanAnswers",
-    "Plots",
-    "Replays",
-    "SchedulerFault",
-    "Simulation",
-    "Site",
-    "State",
-    "Sweep",
-    "UserError",
-    "__version__",
-    "factory",
-    "from_policy",
-    "log_from",
-    "lublin_feitelson",
-    "plan",
-    "read_log",
-    "read_replays",
-    "read_results",
-    "rehearse",
-    "replay",
-    "sweep",
-]
 
 _DEFINED_IN = {
     "scheduler": ["UserError"],
@@ -95,6 +76,7 @@ _DEFINED_IN = {
     "sil.world.guard.faults": ["SchedulerFault"],
 }
 _PLACE_OF = {name: place for place, names in _DEFINED_IN.items() for name in names}
+__all__ = sorted(["__version__", *_PLACE_OF])
 
 
 def __getattr__(name: str) -> Any:

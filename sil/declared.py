@@ -6,30 +6,27 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
 from numbers import Integral, Real
-from typing import Any, NamedTuple, TypeGuard, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from scheduler import UserError
 
 Returned = TypeVar("Returned")
+Choice = TypeVar("Choice", bound=StrEnum)
 WIDTH = 110
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is said of a field, and which values it may have. `text` is the help of its option, and its
-    documentation in Python."""
+    """Which values a field may have, and how it appears among the options of a command."""
 
-    text: str
     option: str = ""
     """Its name on the command line, if it is not that of the field without its unit."""
-    without: str = ""
-    """The help of the option that turns a field off that is true by default."""
     least: float | None = None
     most: float | None = None
     metavar: str | None = None
@@ -42,16 +39,21 @@ class Setting:
 
 
 class Settings:
-    """A dataclass whose fields are declared, each by `Annotated[type, Setting(...)]`."""
+    """A dataclass whose docstring has a sentence for each field, in a list of "* `name`: sentence".
+
+    Of a field that is true by default, `no_name` is the option that turns it off.
+    """
 
 
 class Field(NamedTuple):
-    """A declared field; `kind` is its type."""
+    """A declared field; `kind` is its type, `text` its sentence, `without` that of its opposite."""
 
     name: str
     kind: Any
-    default: Any
-    setting: Setting
+    default: Any = None
+    setting: Setting = Setting()
+    text: str = ""
+    without: str = ""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -77,20 +79,43 @@ class Field(NamedTuple):
         return int(value) if is_whole else float(value)  # also of NumPy
 
 
+def choice(kind: type[Choice], value: str, name: str) -> Choice:
+    """Raises UserError if there is no such choice."""
+    return cast(Choice, Field(name, kind).checked(value, name))
+
+
 def whole_number(value: object, name: str, least: int = 1) -> int:
     """Raises UserError unless it is a whole number from `least` on."""
-    return int(Field(name, int, least, Setting("", least=least)).checked(value, name))
+    return int(Field(name, int, least, Setting(least=least)).checked(value, name))
+
+
+_LISTED = re.compile(r"^( *)\* `(\w+)`: (.*(?:\n\1  .+)*)\n?", re.MULTILINE)
+
+
+def sentences(text: str | None) -> dict[str, str]:
+    """Those of a list in a docstring, by name."""
+    return {name: " ".join(sentence.split()) for _, name, sentence in _LISTED.findall(text or "")}
+
+
+def sentences_of(model: type) -> dict[str, str]:
+    """Of a class and those that it is derived from."""
+    return {name: text for part in reversed(model.__mro__) for name, text in sentences(part.__doc__).items()}
+
+
+def without_sentences(text: str | None) -> str:
+    return re.sub(r"\n\s+$", "\n", _LISTED.sub("", text or ""))
 
 
 def declared(model: type[Settings]) -> list[Field]:
     """The fields of settings."""
-    hints = get_type_hints(model, include_extras=True)
-    return [
-        Field(field.name, hints[field.name].__origin__, field.default, setting)
-        for field in fields(model)  # type: ignore[arg-type]
-        for setting in hints[field.name].__metadata__
-        if isinstance(setting, Setting)
-    ]
+    hints, texts, found = get_type_hints(model, include_extras=True), sentences_of(model), []
+    for field in fields(model):  # type: ignore[arg-type]
+        name, hint = field.name, hints[field.name]
+        kind, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        setting = next((note for note in notes if isinstance(note, Setting)), Setting())
+        said = texts.get(name, ""), texts.get(f"no_{name}", "")
+        found.append(Field(name, kind, field.default, setting, *said))
+    return found
 
 
 class Shown(NamedTuple):
@@ -111,17 +136,15 @@ def spread(
 
     def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
         hints = _hints(function)
-        models = {name: kind for name, kind in hints.items() if is_settings(kind)}
         parameters: list[Parameter] = []
-        spread_out: dict[str, list[tuple[Field, Shown]]] = {name: [] for name in models}
+        spread_out: dict[str, list[tuple[Field, Shown]]] = {}
         for parameter in inspect.signature(function).parameters.values():
-            if parameter.name in models:
-                fields_of = declared(models[parameter.name])
-                found = [(field, each) for field in fields_of if (each := shown(field)) is not None]
+            hint = hints.get(parameter.name, parameter.annotation)
+            if isinstance(hint, type) and issubclass(hint, Settings):
+                found = [(field, each) for field in declared(hint) if (each := shown(field)) is not None]
                 spread_out[parameter.name] = found
                 parameters += [each.parameter for _, each in found]
             else:
-                hint = hints.get(parameter.name, parameter.annotation)
                 parameters.append(parameter.replace(annotation=hint))
 
         @wraps(function)
@@ -133,7 +156,7 @@ def spread(
                     )
                     for field, each in found
                 }
-                given[name] = models[name](**values)
+                given[name] = hints[name](**values)
             return function(*args, **given)
 
         call.__signature__ = inspect.signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -143,10 +166,6 @@ def spread(
         return call
 
     return decorate
-
-
-def is_settings(kind: object) -> TypeGuard[type[Settings]]:
-    return isinstance(kind, type) and issubclass(kind, Settings)
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
@@ -169,15 +188,9 @@ def as_keyword(field: Field) -> Shown | None:
 
 
 def _documented(text: str, spread_out: dict[str, list[tuple[Field, Shown]]]) -> str:
-    def sentences(found: re.Match[str]) -> str:
-        return "\n".join(_bullets(found[1], [field for field, _ in spread_out[found[2]]]))
+    def listed(found: re.Match[str]) -> str:
+        how: dict[str, Any] = {"initial_indent": found[1], "subsequent_indent": f"{found[1]}  "}
+        fields_of = (f"* `{field.name}`: {field.text}" for field, _ in spread_out[found[2]])
+        return "\n".join(textwrap.fill(one, WIDTH, break_on_hyphens=False, **how) for one in fields_of)
 
-    return re.sub(r"^( *)\{(\w+)\}$", sentences, text, flags=re.MULTILINE)
-
-
-def _bullets(indent: str, found: list[Field]) -> Iterator[str]:
-    for field in found:
-        sentence = f"* `{field.name}`: {field.setting.text}"
-        yield textwrap.fill(
-            sentence, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_on_hyphens=False
-        )
+    return re.sub(r"^( *)\{(\w+)\}$", listed, text, flags=re.MULTILINE)

@@ -73,7 +73,7 @@ def of_sqlite(driver: sqlite3.Connection) -> Iterator[str]:
         for table in Base.metadata.sorted_tables:
             try:
                 rows = driver.execute(f'SELECT {_names(table)} FROM "{table.name}"')
-                n = sum(not _is_readable(table, row) for row in rows)
+                n = sum(not all(map(_fits, table.columns, row)) for row in rows)
             except UNREADABLE as error:
                 yield f"the table {table.name} cannot be read: {_reason(error)}"
                 continue
@@ -117,12 +117,8 @@ def _names(table: Table) -> str:
     return ", ".join(f'"{column.name}"' for column in table.columns)
 
 
-def _is_readable(table: Table, row: Sequence[object]) -> bool:
-    """Whether the values of a row, with texts as bytes, are of the types of its columns."""
-    return all(map(_fits, table.columns, row))
-
-
 def _fits(column: Column[Any], value: Any) -> bool:
+    """Whether a value, of which a text is read as bytes, is of the type of its column."""
     if value is None:
         return bool(column.nullable)
     match column.type:
@@ -214,7 +210,7 @@ def copy_table(old: sqlite3.Connection, new: sqlite3.Connection, table: Table) -
             for row in old.execute(rows, last):
                 place, values = row[: len(key)], row[len(key) :]
                 last = place if order == "ASC" else last
-                if _is_readable(table, values) and _inserted(new, insert, values, table):
+                if all(map(_fits, table.columns, values)) and _inserted(new, insert, values, table):
                     n_saved += 1
                 else:
                     n_left_out += 1

@@ -114,11 +114,6 @@ class Layout:
         """Number of members of each cluster."""
         return tuple(len(members) for members in self.members)
 
-    def rating_of_cluster(self, c: int) -> float | None:
-        ratings = [self.rating_of_machine[j] for j in self.members[c]]
-        known = [rating for rating in ratings if rating is not None]
-        return sum(known) if len(known) == len(ratings) else None
-
     def places_of(self, resource: int, n_machines: int) -> tuple[Place, ...]:
         """The places whose statistics include a run on a resource."""
         c = resource - len(self.machines)
@@ -149,9 +144,11 @@ class Estimator:
         self._statistics: dict[Cell, RunStatistics] = {}
         self._individual_runs: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
         """By job class: the machines with individual estimates."""
-        self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
-        self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
-        self._anywhere: dict[int, RunStatistics] = {}
+        ratings = [[layout.rating_of_machine[j] for j in members] for members in layout.members]
+        self._ratings = [None if None in some else sum(filter(None, some)) for some in ratings]
+        """Of each cluster."""
+        self._merged: dict[tuple[int, PlaceKind | None], RunStatistics] = {}
+        """By job class: its runs on rated machines, on rated clusters, and (None) anywhere."""
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
         self._members_of_runs: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
@@ -181,9 +178,8 @@ class Estimator:
                 self._members_of_runs[job_class, place.which].add(place.members)
         changed = {job_class for job_class, _ in statistics}
         for job_class in changed:
-            for kind in PlaceKind:
-                self._rated.pop((job_class, kind), None)
-            self._anywhere.pop(job_class, None)
+            for kind in (None, *PlaceKind):
+                self._merged.pop((job_class, kind), None)
         names = {self._layout.job_classes[job_class] for job_class in changed}
         self._rows = {key: row for key, row in self._rows.items() if key[0] not in names}
         if not individual <= self._individual:
@@ -310,24 +306,24 @@ class Estimator:
         """All runs on rated machines or clusters, scaled to a rating of 1."""
         is_cluster = kind is PlaceKind.CLUSTER
         kind = PlaceKind.CLUSTER if is_cluster else PlaceKind.MACHINE
-        if (c, kind) not in self._rated:
+        if (c, kind) not in self._merged:
             ratings = self._ratings if is_cluster else self._layout.rating_of_machine
             sizes = self._layout.sizes if is_cluster else (0,) * len(ratings)
-            self._rated[c, kind] = merged(
+            self._merged[c, kind] = merged(
                 [
                     seen.scaled(rating)
                     for which, (rating, size) in enumerate(zip(ratings, sizes, strict=True))
                     if rating is not None and (seen := self._statistics.get((c, Place(kind, which, size))))
                 ]
             )
-        return self._rated[c, kind]
+        return self._merged[c, kind]
 
     def _runs_anywhere(self, c: int) -> RunStatistics:
-        if c not in self._anywhere:
+        if (c, None) not in self._merged:
             of_class = [place for job_class, place in self._statistics if job_class == c]
             places = sorted(place for place in of_class if place.kind is not PlaceKind.MACHINE)
-            self._anywhere[c] = merged([self._statistics[c, place] for place in places])
-        return self._anywhere[c]
+            self._merged[c, None] = merged([self._statistics[c, place] for place in places])
+        return self._merged[c, None]
 
 
 MOST_ROWS_KEPT = 10_000

@@ -127,28 +127,21 @@ def import_nodes(session: Session, site: str, conf: Path, now_unix_s: float) -> 
         put_site(session, file, experienced=[table.name for table in file.job_classes])
     except SiteConflict as conflict:
         raise InvalidFile(f"{conf}: {conflict}") from None
-    _record_down(session, site, cluster, now_unix_s)
-    return ImportedNodes(cluster_of(file), is_new, [*_notes(before, file, cluster)])
-
-
-def _record_down(session: Session, site: str, cluster: Cluster, now_unix_s: float) -> None:
-    """Nodes that are down in the file, and not yet at the site."""
     reader = SiteReader(session, site)
-    new = cluster.down.difference(current_states(session, reader).down)
-    if new:
+    if new := cluster.down.difference(current_states(session, reader).down):
         writer = StateWriter(session, reader)
         for name in sorted(new):
             writer.add(name, Observation(up=False), now_unix_s)
+    return ImportedNodes(cluster_of(file), is_new, [*_notes(before, file, cluster)])
 
 
 def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
     unlimited = [table.name for table in file.partitions if table.name not in cluster.partitions]
     if unlimited:
+        of, them = ("partition", "it") if len(unlimited) == 1 else ("the partitions", "them")
         yield (
-            f"the limits of {'partition' if len(unlimited) == 1 else 'the partitions'} "
-            f"{', '.join(unlimited)} are not known, since only nodes name "
-            f"{'it' if len(unlimited) == 1 else 'them'}; for MaxTime, DefaultTime and MaxNodes, import "
-            f"slurm.conf"
+            f"the limits of {of} {', '.join(unlimited)} are not known, since only nodes name {them}; for "
+            f"MaxTime, DefaultTime and MaxNodes, import slurm.conf"
         )
     yield from cluster.notes
     if cluster.down:

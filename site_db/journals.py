@@ -31,9 +31,9 @@ class ChainedJournal(ABC):
     the journal is opened anew, for a manager that is made anew; it then has that entry, or has not.
     """
 
-    def __init__(self, shown: object) -> None:
-        """`shown` is where the journal is, for messages."""
-        self._shown = str(shown)
+    def __init__(self, shown: object, first_place: str) -> None:
+        """`shown` is where the journal is, for messages, and `first_place` where its first entry is there."""
+        self._shown, self._first_place = str(shown), first_place.split()
         self._n = self._checksum = 0
         """How many entries there are, and the checksum of the last one."""
         self._takes_entries = True
@@ -65,7 +65,6 @@ class ChainedJournal(ABC):
     def close(self) -> None:
         """Let others open the journal."""
         self._takes_entries = False
-        self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +91,10 @@ class ChainedJournal(ABC):
                 )
             yield checksum, text
 
+    def _place(self, number: int) -> str:
+        what, first = self._first_place
+        return f"{self}, {what} {int(first) + number - 1}"
+
     @abstractmethod
     def _stored(self) -> Iterator[tuple[int | None, bytes]]:
         """The checksums and texts that are stored, oldest first; None for a damaged checksum."""
@@ -99,13 +102,6 @@ class ChainedJournal(ABC):
     @abstractmethod
     def _store(self, number: int, checksum: int, text: str) -> None:
         """Store entry `number`, counted from 1, durably."""
-
-    @abstractmethod
-    def _place(self, number: int) -> str:
-        """Where entry `number` is, for a message."""
-
-    @abstractmethod
-    def _close(self) -> None: ...
 
 
 HEAD = b"sil journal\n"
@@ -124,7 +120,7 @@ class FileJournal(ChainedJournal):
     def __init__(self, path: Path) -> None:
         """Open a journal; make one if there is no such file. Raises UserError if it cannot be opened, is
         damaged, or is open already."""
-        super().__init__(path)
+        super().__init__(path, "line 2")
         self._path = path.absolute()
         self._n_incomplete = 0
         """Bytes of an incomplete last line."""
@@ -146,10 +142,8 @@ class FileJournal(ChainedJournal):
                 self._file.close()
                 raise
 
-    def _place(self, number: int) -> str:
-        return f"{self}, line {number + 1}"
-
-    def _close(self) -> None:
+    def close(self) -> None:
+        super().close()
         self._file.close()
 
     def _begin(self) -> None:
@@ -217,7 +211,7 @@ class DatabaseJournal(ChainedJournal):
     def __init__(self, address: Address) -> None:
         """Open a journal; make it in an empty database, or in a new file. Raises DatabaseTrouble if the
         database cannot be used, UserError if it has other tables, or entries that are damaged."""
-        super().__init__(address)
+        super().__init__(address, "entry 1")
         self._engine = store.engine_at(address)
         event.listen(self._engine, "connect", self._wait_for_the_disk)
         try:
@@ -232,10 +226,8 @@ class DatabaseJournal(ChainedJournal):
             self._engine.dispose()
             raise
 
-    def _place(self, number: int) -> str:
-        return f"{self}, entry {number}"
-
-    def _close(self) -> None:
+    def close(self) -> None:
+        super().close()
         self._engine.dispose()
 
     def _wait_for_the_disk(self, connection: Any, _record: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, select, update
@@ -42,25 +42,16 @@ def locked_site(session: Session, name: str, description: str = "") -> SiteRow:
 
 def insert_rows(session: Session, table: type[Base], rows: Rows) -> None:
     """Insert rows. Raises DBAPIError."""
-    if not rows:
-        return
-    connection, name, columns, marks = _statement_parts(session, table, rows[0])
-    values = [tuple(row.values()) for row in rows]
-    if connection.dialect.name == "postgresql":
-        _copy(connection, f"COPY {name} ({columns}) FROM STDIN", values)
+    if rows and session.connection().dialect.name == "postgresql":
+        _copy(session.connection(), _sql(session, table, rows, "COPY {table} ({columns}) FROM STDIN"), rows)
     else:
-        connection.exec_driver_sql(f"INSERT INTO {name} ({columns}) VALUES ({marks})", values)
+        _execute(session, table, rows, "INSERT INTO {table} ({columns}) VALUES ({marks})")
 
 
 def update_rows(session: Session, table: type[Base], ids: Sequence[int], rows: Rows) -> None:
     """Write new values into the rows with these ids. Raises DBAPIError."""
-    if not rows:
-        return
-    connection, name, columns, marks = _statement_parts(session, table, rows[0])
-    values = [(*row.values(), id) for id, row in zip(ids, rows, strict=True)]
-    where = f"id = {marks.partition(',')[0]}"
-    updated = connection.exec_driver_sql(f"UPDATE {name} SET ({columns}) = ({marks}) WHERE {where}", values)
-    if updated.rowcount != len(rows):
+    statement = "UPDATE {table} SET ({columns}) = ({marks}) WHERE id = {mark}"
+    if _execute(session, table, rows, statement, ids) != len(rows):
         raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to be updated, but not all exist")
 
 
@@ -69,35 +60,32 @@ def add_to_rows(session: Session, table: type[Base], rows: Rows) -> None:
 
     Raises DBAPIError.
     """
-    if not rows:
-        return
-    connection, name, columns, marks = _statement_parts(session, table, rows[0])
-    quote = connection.dialect.identifier_preparer.quote
     keys = [column.name for column in table.__table__.primary_key]
-    sums = ", ".join(
-        f"{quote(column)} = {name}.{quote(column)} + excluded.{quote(column)}"
-        for column in rows[0]
-        if column not in keys
-    )
-    connection.exec_driver_sql(
-        f"INSERT INTO {name} ({columns}) VALUES ({marks}) "
-        f"ON CONFLICT ({', '.join(map(quote, keys))}) DO UPDATE SET {sums}",
-        [tuple(row.values()) for row in rows],
-    )
+    added = [column for column in (rows[0] if rows else ()) if column not in keys]
+    sums = ", ".join(f'"{column}" = {{table}}."{column}" + excluded."{column}"' for column in added)
+    listed = ", ".join(f'"{key}"' for key in keys)
+    insert = "INSERT INTO {table} ({columns}) VALUES ({marks})"
+    _execute(session, table, rows, f"{insert} ON CONFLICT ({listed}) DO UPDATE SET {sums}")
 
 
-def _statement_parts(
-    session: Session, table: type[Base], columns: Iterable[str]
-) -> tuple[Connection, str, str, str]:
-    """The connection; the table, the columns and a placeholder for each of them, as SQL."""
-    connection = session.connection()
-    quote: Callable[[str], str] = connection.dialect.identifier_preparer.quote
-    names = [*map(quote, columns)]
-    mark = "%s" if connection.dialect.name == "postgresql" else "?"
-    return connection, quote(table.__tablename__), ", ".join(names), ", ".join([mark] * len(names))
+def _execute(session: Session, table: type[Base], rows: Rows, statement: str, ids: Sequence[int] = ()) -> int:
+    """Execute a statement (`_sql`) with the values of each row, perhaps before an id. Returns the number of
+    rows that it changed."""
+    if not rows:
+        return 0
+    after: list[tuple[int, ...]] = [(id,) for id in ids] or [()] * len(rows)
+    values = [(*row.values(), *id) for row, id in zip(rows, after, strict=True)]
+    return session.connection().exec_driver_sql(_sql(session, table, rows, statement), values).rowcount
 
 
-def _copy(connection: Connection, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+def _sql(session: Session, table: type[Base], rows: Rows, statement: str) -> str:
+    """A statement with the table, its columns, and a placeholder for each of them."""
+    mark = "%s" if session.connection().dialect.name == "postgresql" else "?"
+    columns, marks = ", ".join(f'"{column}"' for column in rows[0]), ", ".join([mark] * len(rows[0]))
+    return statement.format(table=f'"{table.__tablename__}"', columns=columns, marks=marks, mark=mark)
+
+
+def _copy(connection: Connection, statement: str, rows: Rows) -> None:
     """Run COPY, which SQLAlchemy does not support; errors become those that it would raise."""
     driver: Any = connection.connection.driver_connection
     dialect = connection.dialect
@@ -105,7 +93,7 @@ def _copy(connection: Connection, statement: str, rows: Iterable[tuple[Any, ...]
     try:
         with driver.cursor() as cursor, cursor.copy(statement) as copy:
             for row in rows:
-                copy.write_row(row)
+                copy.write_row(tuple(row.values()))
     except errors.Error as error:
         lost = dialect.is_disconnect(error, driver, None)
         if lost:

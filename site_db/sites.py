@@ -211,15 +211,16 @@ class SiteReader:
         there, groups = self.tables("machines"), self.tables("clusters")
         slots = {m["name"]: m["slots"] for m in there}
 
+        kinds = (
+            (PlaceKind.MACHINE_CLASS, machine_classes, "sequential_s", "commands"),
+            (PlaceKind.CLUSTER, clusters, "parallel_s", "parallel_commands"),
+        )
+
         def staff_s(k: PlainTable) -> dict[Place, float | None]:
-            sequential, parallel = k["sequential_s"], k["parallel_s"]
-            places = {
-                Place(PlaceKind.MACHINE_CLASS, machine_classes[name]): sequential.get(name)
-                for name in (*sequential, *k["commands"])
-            }
-            return places | {
-                Place(PlaceKind.CLUSTER, clusters[name]): parallel.get(name)
-                for name in (*parallel, *k["parallel_commands"])
+            return {
+                Place(kind, places[name]): k[times_s].get(name)
+                for kind, places, times_s, commands in kinds
+                for name in (*k[times_s], *k[commands])
             }
 
         return Layout(

@@ -65,11 +65,8 @@ class StateWriter:
 
     def __init__(self, session: Session, reader: SiteReader, source_id: int | None = None) -> None:
         """Start from the current states or, unless the source is the site itself, with everything up."""
-        self._session = session
-        self._site = reader.site.name
-        self._source_id = source_id
-        self._machines = reader.ids("machines")
-        self._interconnects = reader.ids("interconnects")
+        self._session, self._site, self._source_id = session, reader.site.name, source_id
+        self._machines, self._interconnects = reader.ids("machines"), reader.ids("interconnects")
         self._cluster_ids = reader.ids("clusters")
         self._clusters_of: defaultdict[str, list[Cluster]] = defaultdict(list)
         for cluster in reader.clusters():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -16,33 +19,87 @@ from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.placer import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, Schedule
+from tests.hostile import good_answer
 
 
-def _mct(problem: MappingProblem) -> list[Assignment]:
-    return list(Mct().schedule(problem).assignments)
+def spoilt(module: str, spoils: dict[str, Callable[[Any, Any], Any]]) -> dict[str, type]:
+    """Schedulers by name: something is done to a good answer, where it decides something."""
+
+    def of(name: str, spoil: Callable[[Any, Any], Any]) -> type:
+        def schedule(self: object, problem: Any) -> Any:
+            good = good_answer(problem)
+            return spoil(problem, good) if getattr(good, "starts", True) else good
+
+        return type(name, (), {"schedule": schedule, "__module__": module})
+
+    return {name: of(name, spoil) for name, spoil in spoils.items()}
 
 
-class ForgetsAJob:
-    """Never speaks of the last job."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        last = problem.n_jobs - 1
-        waiting = {i: reason for i, reason in good.wait_reasons.items() if i != last}
-        return Schedule.of([a for a in good.assignments if a.job != last], waiting)
+def each_row(change: Callable[[MappingProblem, Assignment], Assignment]) -> Callable[[Any, Any], Schedule]:
+    return lambda problem, good: Schedule.of(
+        [change(problem, row) for row in good.assignments], good.wait_reasons
+    )
 
 
-class MapsAJobTwice:
-    """Runs the first job again after everything else."""
+def _without_the_last_job(problem: MappingProblem, good: Schedule) -> Schedule:
+    last = problem.n_jobs - 1
+    waiting = {i: reason for i, reason in good.wait_reasons.items() if i != last}
+    return Schedule.of([a for a in good.assignments if a.job != last], waiting)
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        rows = list(good.assignments)
-        if rows:
-            a = rows[0]
-            end_s = max(b.completion_s for b in rows)
-            rows.append(replace(a, start_s=end_s, completion_s=end_s + a.completion_s - a.start_s))
-        return Schedule.of(rows, good.wait_reasons)
+
+def _with_the_first_job_again(problem: MappingProblem, good: Schedule) -> Schedule:
+    rows = list(good.assignments)
+    if rows:
+        a, end_s = rows[0], max(b.completion_s for b in rows)
+        rows.append(replace(a, start_s=end_s, completion_s=end_s + a.completion_s - a.start_s))
+    return Schedule.of(rows, good.wait_reasons)
+
+
+def _writing_into_the_problem(problem: MappingProblem, good: Schedule) -> Schedule:
+    problem.jobs = problem.jobs[:0]
+    return good
+
+
+SPOILT: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "ForgetsAJob": (rules.NO_JOB_FORGOTTEN, _without_the_last_job),
+    "MapsAJobTwice": (rules.EACH_JOB_ONCE, _with_the_first_job_again),
+    "ReturnsNothing": (rules.RETURNS_A_SCHEDULE, lambda p, good: None),
+    "ReturnsAList": (rules.RETURNS_A_SCHEDULE, lambda p, good: list(good.assignments)),
+    "InventsAJob": (
+        rules.KNOWN_JOB,
+        lambda p, good: Schedule.of(
+            [*good.assignments, Assignment(p.n_jobs, 0, 1e6, 1e6 + 1)], good.wait_reasons
+        ),
+    ),
+    "CountsFromTheEnd": (
+        rules.KNOWN_JOB,
+        each_row(lambda p, a: replace(a, job=-1) if a.job == p.n_jobs - 1 else a),
+    ),
+    "InventsAMachine": (rules.KNOWN_RESOURCE, each_row(lambda p, a: replace(a, resource=p.etc.n_resources))),
+    "StartsInThePast": (
+        rules.NOT_IN_THE_PAST,
+        each_row(lambda p, a: replace(a, start_s=a.start_s - 1e4, completion_s=a.completion_s - 1e4)),
+    ),
+    "StartsAtNoNumber": (
+        rules.NOT_IN_THE_PAST,
+        each_row(lambda p, a: replace(a, start_s=nan, completion_s=nan)),
+    ),
+    "UnderestimatesCompletions": (
+        rules.COMPLETION_AS_EXPECTED,
+        each_row(lambda p, a: replace(a, completion_s=(a.start_s + a.completion_s) / 2)),
+    ),
+    "MapsAndLeavesWaiting": (
+        rules.EACH_JOB_ONCE,
+        lambda p, good: good._replace(wait_reasons=dict.fromkeys(range(p.n_jobs), "who knows")),
+    ),
+    "LeavesEverythingWaiting": (
+        rules.MAKES_PROGRESS,
+        lambda p, good: Schedule.of([], dict.fromkeys(range(p.n_jobs), "not today")),
+    ),
+    "PreemptsAStranger": (rules.PREEMPTS_RUNNING_RUNS, lambda p, good: good._replace(preemptions=(10**6,))),
+    "WritesIntoTheProblem": (rules.PROBLEM_UNTOUCHED, _writing_into_the_problem),
+}
+"""By name: the rule that the scheduler breaks, and what it does to a good schedule."""
 
 
 class UsesAMachineThatIsDown:
@@ -80,8 +137,7 @@ class UsesAClusterWhileAMemberIsBusy:
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         ready = problem.ready_times
-        rows, waiting = _mct(problem), {}
-        placed = {a.job: a for a in rows}
+        placed = {a.job: a for a in Mct().schedule(problem).assignments}
         for c, members in enumerate(ready.members):
             able = [i for i in placed if np.isfinite(problem.cluster_etc_s[i, c])]
             if able and np.isfinite(ready.cluster_s[c]):
@@ -152,84 +208,6 @@ class Exits:
         raise SystemExit(3)
 
 
-class ReturnsNothing:
-    def schedule(self, problem: MappingProblem) -> None:
-        return None
-
-
-class ReturnsAList:
-    def schedule(self, problem: MappingProblem) -> list[Assignment]:
-        return _mct(problem)
-
-
-class InventsAJob:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        extra = Assignment(problem.n_jobs, 0, 1e6, 1e6 + 1)
-        return Schedule.of([*good.assignments, extra], good.wait_reasons)
-
-
-class CountsFromTheEnd:
-    """Names the last job as -1."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        last = problem.n_jobs - 1
-        rows = [replace(a, job=-1) if a.job == last else a for a in good.assignments]
-        return Schedule.of(rows, good.wait_reasons)
-
-
-class InventsAMachine:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        rows = [replace(a, resource=problem.etc.n_resources) for a in good.assignments]
-        return Schedule.of(rows, good.wait_reasons)
-
-
-class StartsInThePast:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        rows = [
-            replace(a, start_s=a.start_s - 1e4, completion_s=a.completion_s - 1e4) for a in good.assignments
-        ]
-        return Schedule.of(rows, good.wait_reasons)
-
-
-class StartsAtNoNumber:
-    """Its starts are not numbers."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        rows = [replace(a, start_s=float("nan"), completion_s=float("nan")) for a in good.assignments]
-        return Schedule.of(rows, good.wait_reasons)
-
-
-class UnderestimatesCompletions:
-    """Believes that every job takes half its expected time."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        rows = [replace(a, completion_s=(a.start_s + a.completion_s) / 2) for a in good.assignments]
-        return Schedule.of(rows, good.wait_reasons)
-
-
-class MapsAndLeavesWaiting:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        return Schedule.of(good.assignments, dict.fromkeys(range(problem.n_jobs), "who knows"))
-
-
-class LeavesEverythingWaiting:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        return Schedule.of([], dict.fromkeys(range(problem.n_jobs), "not today"))
-
-
-class PreemptsAStranger:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        return Schedule.of(good.assignments, good.wait_reasons, [10**6])
-
-
 class WorksOnlyOnce:
     """Loses track after its first decision."""
 
@@ -238,21 +216,15 @@ class WorksOnlyOnce:
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         if self._asked:
-            return ForgetsAJob().schedule(problem)
+            return _without_the_last_job(problem, Mct().schedule(problem))
         self._asked = True
         return Mct().schedule(problem)
 
 
-class WritesIntoTheProblem:
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        good = Mct().schedule(problem)
-        problem.jobs = problem.jobs[:0]  # type: ignore[misc]
-        return good
-
-
 class FailsOnLargeProblems:
     def schedule(self, problem: MappingProblem) -> Schedule:
-        return (ForgetsAJob() if problem.n_jobs > 50 else Pjs()).schedule(problem)
+        good = Pjs().schedule(problem)
+        return _without_the_last_job(problem, good) if problem.n_jobs > 50 else good
 
 
 class LooksForNodes:
@@ -275,11 +247,11 @@ class ForgetsToPlaceAJob:
         return placer.schedule()
 
 
-BROKEN_RULE = {
-    ForgetsToPlaceAJob: rules.NO_JOB_FORGOTTEN,
-    LooksForNodes: rules.RIGHT_KIND,
-    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
-    MapsAJobTwice: rules.EACH_JOB_ONCE,
+_SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
+globals().update(_SPOILT)
+
+BROKEN_RULE: dict[type, str] = {
+    **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     UsesAMachineThatIsDown: rules.RESOURCE_AVAILABLE,
     DoubleBooks: rules.NO_DOUBLE_BOOKING,
     UsesAClusterWhileAMemberIsBusy: rules.CLUSTER_MEMBERS_FREE,
@@ -289,19 +261,9 @@ BROKEN_RULE = {
     NeverReturns: rules.RETURNS_IN_TIME,
     NeverReturnsAndCatchesEverything: rules.RETURNS_IN_TIME,
     Exits: rules.RAISES_NOTHING,
-    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
-    ReturnsAList: rules.RETURNS_A_SCHEDULE,
-    InventsAJob: rules.KNOWN_JOB,
-    CountsFromTheEnd: rules.KNOWN_JOB,
-    InventsAMachine: rules.KNOWN_RESOURCE,
-    StartsInThePast: rules.NOT_IN_THE_PAST,
-    StartsAtNoNumber: rules.NOT_IN_THE_PAST,
-    UnderestimatesCompletions: rules.COMPLETION_AS_EXPECTED,
-    MapsAndLeavesWaiting: rules.EACH_JOB_ONCE,
-    LeavesEverythingWaiting: rules.MAKES_PROGRESS,
-    PreemptsAStranger: rules.PREEMPTS_RUNNING_RUNS,
     WorksOnlyOnce: rules.NO_JOB_FORGOTTEN,
-    WritesIntoTheProblem: rules.PROBLEM_UNTOUCHED,
     FailsOnLargeProblems: rules.NO_JOB_FORGOTTEN,
+    LooksForNodes: rules.RIGHT_KIND,
+    ForgetsToPlaceAJob: rules.NO_JOB_FORGOTTEN,
 }
 """Each of them, and the rule by whose name it must be caught."""

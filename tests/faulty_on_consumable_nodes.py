@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
@@ -12,63 +13,54 @@ from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet
 from tests import faulty_on_free_nodes as on_free_nodes
-from tests.faulty import NeverReturns, Raises, ReturnsNothing
+from tests.faulty import NeverReturns, Raises, spoilt
+from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, first_start
 
 
-class _Wrong(on_free_nodes.Wrong):
-    """Something is done to the first start."""
-
-    def spoil(self, problem: ConsumableNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        first, *others = good.starts
-        return good._replace(starts=(self.spoil_start(problem, first), *others))
-
-    @abstractmethod
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        """The first start with one mistake."""
+def first_share(change: Callable[[Share], Share]) -> Callable[[Any, Any], NodeSchedule]:
+    return first_start(lambda p, start: start._replace(shares=(change(start.shares[0]), *start.shares[1:])))
 
 
-class GivesAChunkTooMany(_Wrong):
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        node, chunks, gpus = start.shares[0]
-        return start._replace(shares=(Share(node, chunks + 1, gpus), *start.shares[1:]))
+def each_share(change: Callable[[Share], Share]) -> Callable[[Any, Any], NodeSchedule]:
+    return first_start(lambda p, start: start._replace(shares=tuple(map(change, start.shares))))
 
 
-class GivesNoChunk(_Wrong):
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        node, _, gpus = start.shares[0]
-        return start._replace(shares=(Share(node, 0, gpus), *start.shares[1:]))
+def _on_other_nodes(problem: ConsumableNodesProblem, start: Start) -> Start:
+    nodes = {node for node in range(problem.n_places) if node not in start.nodes} or {*start.nodes, 0}
+    return start._replace(nodes=NodeSet.of(nodes))
 
 
-class NamesOtherNodesThanItsShares(_Wrong):
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        nodes = {node for node in range(problem.n_places) if node not in start.nodes} or {*start.nodes, 0}
-        return start._replace(nodes=NodeSet.of(nodes))
+def _taking_the_nodes(problem: ConsumableNodesProblem, good: NodeSchedule) -> NodeSchedule:
+    problem.free_nodes.nodes.table.free[:] = 0
+    return good
 
 
-class UsesAGpuTwice(_Wrong):
-    """Where a start has two GPUs, it has the first of them twice."""
-
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        shares = [Share(s.node, s.chunks, s.gpus[:1] * len(s.gpus)) for s in start.shares]
-        return start._replace(shares=tuple(shares))
-
-
-class UsesAGpuThatIsNotThere(_Wrong):
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        shares = [Share(s.node, s.chunks, tuple(d + 60 for d in s.gpus)) for s in start.shares]
-        return start._replace(shares=tuple(shares))
+LEFT_OUT = {"CompletesBeforeItStarts", "PlacesByPlainTuples", "PutsTwoTasksOnOneNode", "DecidesByChance"}
+SPOILT: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "GivesAChunkTooMany": (
+        rules.NODES_FREE,
+        first_share(lambda share: share._replace(chunks=share.chunks + 1)),
+    ),
+    "GivesNoChunk": (rules.NODES_FREE, first_share(lambda share: share._replace(chunks=0))),
+    "NamesOtherNodesThanItsShares": (rules.NODES_FREE, first_start(_on_other_nodes)),
+    # Where a start has two GPUs, it has the first of them twice.
+    "UsesAGpuTwice": (
+        rules.NODES_FREE,
+        each_share(lambda share: share._replace(gpus=share.gpus[:1] * len(share.gpus))),
+    ),
+    "UsesAGpuThatIsNotThere": (
+        rules.NODES_FREE,
+        each_share(lambda share: share._replace(gpus=tuple(d + 60 for d in share.gpus))),
+    ),
+    "TakesTheNodesItself": (rules.PROBLEM_UNTOUCHED, _taking_the_nodes),
+    **{name: what for name, what in ALSO_ON_SHARED_NODES.items() if name not in LEFT_OUT},
+}
 
 
 class StartsEverythingOnTheFirstNode:
     def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         starts = [Start(i, NodeSet.of([0]), problem.now_s + 1.0) for i in range(problem.n_jobs)]
         return NodeSchedule(tuple(starts))
-
-
-class TakesTheNodesItself(_Wrong):
-    def spoil_start(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        problem.free_nodes.nodes.table.free[:] = 0
-        return start
 
 
 class IgnoresTheSitesResources:
@@ -88,23 +80,16 @@ class IgnoresTheSitesResources:
         return NodeSchedule(tuple(starts), reasons)
 
 
-BROKEN_RULE = {
-    GivesAChunkTooMany: rules.NODES_FREE,
-    GivesNoChunk: rules.NODES_FREE,
-    NamesOtherNodesThanItsShares: rules.NODES_FREE,
-    UsesAGpuTwice: rules.NODES_FREE,
-    UsesAGpuThatIsNotThere: rules.NODES_FREE,
+_SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
+ReturnsNothing = on_free_nodes.ReturnsNothing  # type: ignore[attr-defined]
+globals().update(_SPOILT)
+
+BROKEN_RULE: dict[type, str] = {
+    **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
     IgnoresTheSitesResources: rules.NODES_FREE,
-    TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
     on_free_nodes.StartsNoJob: rules.MAKES_PROGRESS,
     Raises: rules.RAISES_NOTHING,
     NeverReturns: rules.RETURNS_IN_TIME,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,
-    on_free_nodes.ForgetsAJob: rules.NO_JOB_FORGOTTEN,
-    on_free_nodes.StartsAJobTwice: rules.EACH_JOB_ONCE,
-    on_free_nodes.StartsAnUnknownJob: rules.KNOWN_JOB,
-    on_free_nodes.NamesANodeThatIsNotThere: rules.KNOWN_NODES,
-    on_free_nodes.CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
-    on_free_nodes.MapsToMachines: rules.RETURNS_A_SCHEDULE,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,85 +12,99 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, RunId, Schedule, Start
 from scheduler.node_set import NodeSet
-from tests.faulty import NeverReturns, Raises, ReturnsNothing
-from tests.hostile import good_answer
+from tests import faulty
+from tests.faulty import NeverReturns, Raises, spoilt
 
 
-class Wrong(ABC):
-    """FCFS, and then something is done to its schedule where it starts a job; also for time-shared nodes."""
-
-    def schedule(self, problem: Any) -> NodeSchedule:
-        good = good_answer(problem)
-        return self.spoil(problem, good) if good.starts else good
-
-    @abstractmethod
-    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
-        """Each of them has a way of its own."""
+def first_start(change: Callable[[Any, Start], Start]) -> Callable[[Any, Any], NodeSchedule]:
+    return lambda problem, good: good._replace(starts=(change(problem, good.starts[0]), *good.starts[1:]))
 
 
-class ForgetsAJob(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(starts=good.starts[1:])
+def _with_some_at_decimals(problem: Any, good: NodeSchedule) -> NodeSchedule:
+    starts = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.starts]  # type: ignore[arg-type]
+    return good._replace(starts=tuple(starts))
 
 
-class StartsAJobTwice(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(starts=(*good.starts, good.starts[0]))
+def _taking_the_nodes(problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+    for node in good.starts[0].nodes:
+        problem.free_nodes.set_available(node, False)
+    return good
 
 
-class StartsAJobThatItLeavesWaiting(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(wait_reasons=dict.fromkeys(range(problem.n_jobs), "not today"))
+def _starting_a_job(problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+    start = good.starts[0]._replace(shares=())
+    problem.free_nodes.start(RunId(1_000_000), problem.jobs[start.job].id, start, problem.now_s)
+    return good
 
 
-class PlacesByPlainTuples(Wrong):
-    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(starts=tuple(map(tuple, good.starts)))  # type: ignore[arg-type]
+def _removing_a_job(problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+    _starting_a_job(problem, good)
+    problem.free_nodes.end(RunId(1_000_000))
+    return good
 
 
-class CompletesAtNoFloat(Wrong):
-    def spoil(self, problem: Any, good: NodeSchedule) -> NodeSchedule:
-        placements = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.starts]  # type: ignore[arg-type]
-        return good._replace(starts=tuple(placements))
+ALSO_ON_SHARED_NODES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "CompletesBeforeItStarts": (
+        rules.COMPLETION_AS_EXPECTED,
+        lambda p, good: good._replace(starts=[one._replace(completion_s=p.now_s) for one in good.starts]),
+    ),
+    "ForgetsAJob": (rules.NO_JOB_FORGOTTEN, lambda p, good: good._replace(starts=good.starts[1:])),
+    "StartsAJobTwice": (
+        rules.EACH_JOB_ONCE,
+        lambda p, good: good._replace(starts=(*good.starts, good.starts[0])),
+    ),
+    "PlacesByPlainTuples": (
+        rules.RETURNS_A_SCHEDULE,
+        lambda p, good: good._replace(starts=tuple(map(tuple, good.starts))),
+    ),
+    "CompletesAtNoFloat": (rules.RETURNS_A_SCHEDULE, _with_some_at_decimals),
+    "StartsAnUnknownJob": (
+        rules.KNOWN_JOB,
+        lambda p, good: good._replace(starts=(*good.starts, Start(p.n_jobs, NodeSet.of([0]), 1.0))),
+    ),
+    "NamesANodeThatIsNotThere": (
+        rules.KNOWN_NODES,
+        first_start(lambda p, first: first._replace(nodes=NodeSet.of([*first.nodes[1:], p.n_places]))),
+    ),
+    "PutsTwoTasksOnOneNode": (
+        rules.ONE_TASK_ON_EACH_NODE,
+        first_start(lambda p, first: first._replace(nodes=(*first.nodes, first.nodes[0]))),
+    ),
+    "MapsToMachines": (
+        rules.RETURNS_A_SCHEDULE,
+        lambda p, good: Schedule.of([Assignment(0, 0, 0.0, 1.0)]),
+    ),
+    "DecidesByChance": (
+        rules.DETERMINISTIC,
+        first_start(
+            lambda p, first: first._replace(completion_s=first.completion_s + random.SystemRandom().random())
+        ),
+    ),
+}
+"""By name: the rule that the scheduler breaks, and what it does to a good schedule that starts a job."""
+
+SPOILT: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    **ALSO_ON_SHARED_NODES,
+    "StartsAJobThatItLeavesWaiting": (
+        rules.EACH_JOB_ONCE,
+        lambda p, good: good._replace(wait_reasons=dict.fromkeys(range(p.n_jobs), "not today")),
+    ),
+    "GivesOneNodeTooFew": (
+        rules.ONE_TASK_ON_EACH_NODE,
+        first_start(lambda p, first: first._replace(nodes=NodeSet.of(first.nodes[1:]))),
+    ),
+    "TakesTheNodesItself": (rules.PROBLEM_UNTOUCHED, _taking_the_nodes),
+    "StartsAJobItself": (rules.PROBLEM_UNTOUCHED, _starting_a_job),
+    "RemovesAJobFromTheQueue": (rules.PROBLEM_UNTOUCHED, _removing_a_job),
+}
 
 
-class StartsAnUnknownJob(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(starts=(*good.starts, Start(problem.n_jobs, NodeSet.of([0]), 1.0)))
+class StartsOnBusyNodes:
+    """Starts the first job on the nodes from 0 on, even if they are occupied."""
 
-
-class NamesANodeThatIsNotThere(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        first = good.starts[0]
-        nodes = NodeSet.of([*first.nodes[1:], problem.n_places])
-        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
-
-
-class GivesOneNodeTooFew(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        first = good.starts[0]
-        return good._replace(starts=(first._replace(nodes=NodeSet.of(first.nodes[1:])), *good.starts[1:]))
-
-
-class PutsTwoTasksOnOneNode(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        first = good.starts[0]
-        nodes = (*first.nodes, first.nodes[0])
-        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
-
-
-class _OnTheFirstNodes:
-    """Starts some jobs on the nodes from 0 on, even if they are occupied."""
-
-    def start(self, problem: FreeNodesProblem, jobs: list[int]) -> NodeSchedule:
-        starts = [Start(i, NodeSet.of(range(problem.jobs[i].n_tasks)), problem.now_s + 1.0) for i in jobs]
-        waiting = dict.fromkeys(set(range(problem.n_jobs)) - set(jobs), "not yet")
-        return NodeSchedule(starts, waiting)
-
-
-class StartsOnBusyNodes(_OnTheFirstNodes):
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        return self.start(problem, [0])
+        start = Start(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)
+        return NodeSchedule([start], dict.fromkeys(range(1, problem.n_jobs), "not yet"))
 
 
 class GivesANodeToTwoJobs:
@@ -108,48 +122,9 @@ class GivesANodeToTwoJobs:
         return NodeSchedule(starts, waiting)
 
 
-class MapsToMachines(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> Schedule:  # type: ignore[override]
-        return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
-
-
-class TakesTheNodesItself(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        for node in good.starts[0].nodes:
-            problem.free_nodes.set_available(node, False)
-        return good
-
-
-class StartsAJobItself(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        i, nodes, completion_s, _ = good.starts[0]
-        job = problem.jobs[i].id
-        problem.free_nodes.start(RunId(1_000_000), job, Start(i, nodes, completion_s), problem.now_s)
-        return good
-
-
-class RemovesAJobFromTheQueue(StartsAJobItself):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        super().spoil(problem, good)
-        problem.free_nodes.end(RunId(1_000_000))
-        return good
-
-
 class StartsNoJob:
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
-
-
-class DecidesByChance(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        first = good.starts[0]
-        guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
-        return good._replace(starts=(guessed, *good.starts[1:]))
-
-
-class CompletesBeforeItStarts(Wrong):
-    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
-        return good._replace(starts=[one._replace(completion_s=problem.now_s) for one in good.starts])
 
 
 class LooksForMachines:
@@ -157,27 +132,16 @@ class LooksForMachines:
         return Schedule.of([], dict.fromkeys(range(len(problem.machine_etc_s)), "not today"))
 
 
-BROKEN_RULE = {
+_SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
+globals().update(_SPOILT, ReturnsNothing=faulty._SPOILT["ReturnsNothing"])
+
+BROKEN_RULE: dict[type, str] = {
+    **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     LooksForMachines: rules.RIGHT_KIND,
-    CompletesBeforeItStarts: rules.COMPLETION_AS_EXPECTED,
-    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
-    StartsAJobTwice: rules.EACH_JOB_ONCE,
-    PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
-    CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
-    StartsAJobThatItLeavesWaiting: rules.EACH_JOB_ONCE,
-    StartsAnUnknownJob: rules.KNOWN_JOB,
-    NamesANodeThatIsNotThere: rules.KNOWN_NODES,
-    GivesOneNodeTooFew: rules.ONE_TASK_ON_EACH_NODE,
-    PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
     StartsOnBusyNodes: rules.NODES_FREE,
     GivesANodeToTwoJobs: rules.NODES_FREE,
-    MapsToMachines: rules.RETURNS_A_SCHEDULE,
-    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    faulty._SPOILT["ReturnsNothing"]: rules.RETURNS_A_SCHEDULE,
     Raises: rules.RAISES_NOTHING,
     NeverReturns: rules.RETURNS_IN_TIME,
-    TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
-    RemovesAJobFromTheQueue: rules.PROBLEM_UNTOUCHED,
-    StartsAJobItself: rules.PROBLEM_UNTOUCHED,
     StartsNoJob: rules.MAKES_PROGRESS,
-    DecidesByChance: rules.DETERMINISTIC,
 }

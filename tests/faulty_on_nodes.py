@@ -2,63 +2,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scheduler import rules
 from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.problem import TimeSharedProblem
-from tests.faulty import NeverReturns, Raises, ReturnsNothing
-from tests.faulty_on_free_nodes import (
-    CompletesAtNoFloat,
-    CompletesBeforeItStarts,
-    DecidesByChance,
-    ForgetsAJob,
-    LooksForMachines,
-    MapsToMachines,
-    NamesANodeThatIsNotThere,
-    PlacesByPlainTuples,
-    PutsTwoTasksOnOneNode,
-    StartsAJobTwice,
-    StartsAnUnknownJob,
-    StartsNoJob,
-    Wrong,
-)
+from tests import faulty_on_free_nodes
+from tests.faulty import NeverReturns, Raises, spoilt
+from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, LooksForMachines, StartsNoJob
+
+
+def _writing_into_the_nodes(problem: TimeSharedProblem, good: NodeSchedule) -> Any:
+    problem.shared_nodes.nodes.most_jobs[:] = 99
+    return good
+
+
+SPOILT = {**ALSO_ON_SHARED_NODES, "WritesIntoTheNodes": (rules.PROBLEM_UNTOUCHED, _writing_into_the_nodes)}
 
 
 class CrowdsTheFirstNodes:
     """Puts every job on the first nodes, even if they are full."""
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
-        shared = problem.shared_nodes
-        return NodeSchedule(
-            [
-                Start(i, tuple(range(shared.requirement(i).n_tasks)), problem.now_s + 1.0)
-                for i in range(problem.n_jobs)
-            ],
-            {},
-        )
+        n_tasks = [problem.shared_nodes.requirement(i).n_tasks for i in range(problem.n_jobs)]
+        end_s = problem.now_s + 1.0
+        return NodeSchedule([Start(i, tuple(range(n)), end_s) for i, n in enumerate(n_tasks)])
 
 
-class WritesIntoTheNodes(Wrong):
-    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
-        problem.shared_nodes.nodes.most_jobs[:] = 99
-        return good
+_SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
+ReturnsNothing = faulty_on_free_nodes.ReturnsNothing  # type: ignore[attr-defined]
+globals().update(_SPOILT)
 
-
-BROKEN_RULE = {
+BROKEN_RULE: dict[type, str] = {
+    **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     LooksForMachines: rules.RIGHT_KIND,
-    CompletesBeforeItStarts: rules.COMPLETION_AS_EXPECTED,
-    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
-    StartsAJobTwice: rules.EACH_JOB_ONCE,
-    PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
-    CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
-    StartsAnUnknownJob: rules.KNOWN_JOB,
-    NamesANodeThatIsNotThere: rules.KNOWN_NODES,
-    PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
     CrowdsTheFirstNodes: rules.SOCIAL_CONTRACT,
-    MapsToMachines: rules.RETURNS_A_SCHEDULE,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,
     Raises: rules.RAISES_NOTHING,
     NeverReturns: rules.RETURNS_IN_TIME,
-    WritesIntoTheNodes: rules.PROBLEM_UNTOUCHED,
     StartsNoJob: rules.MAKES_PROGRESS,
-    DecidesByChance: rules.DETERMINISTIC,
 }

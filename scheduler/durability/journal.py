@@ -160,11 +160,6 @@ def _with_fields(made: type) -> _Form:
     )
 
 
-def _plain_set(found: frozenset[Any]) -> Any:
-    """In one order, so that the text is the same in each process."""
-    return _plain(tuple(sorted(found, key=repr)))
-
-
 def _plain_array(array: Any) -> list[Any]:
     """Its type, its shape and its bytes in C order."""
     if array.dtype.kind not in "biuf":
@@ -184,7 +179,12 @@ _FORM_OF: dict[type, _Form] = {
     float: _Form("float", repr, float),
     list: _Form("list", lambda value: [_plain(part) for part in value], lambda parts: list(_value(parts))),
     dict: _Form("dict", lambda value: _plain(tuple(value.items())), lambda parts: dict(_value(parts))),
-    frozenset: _Form("set", _plain_set, lambda parts: frozenset(_value(parts))),
+    # In one order, so that the text is the same in each process.
+    frozenset: _Form(
+        "set",
+        lambda found: _plain(tuple(sorted(found, key=repr))),
+        lambda parts: frozenset(_value(parts)),
+    ),
     NodeSet: _Form("NodeSet", str, NodeSet.parse),
     np.ndarray: _ARRAY,
     **{made: _with_fields(made) for made in WITH_FIELDS},

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Timeouts
-from scheduler.managers.decorators import ManagerDecorator, RequeueLimit
-from scheduler.model import (
-    DispatchOrder,
-)
+from scheduler.model import DispatchOrder
 from scheduler.node_set import NodeSet
 from scheduler.notices import METHOD_OF, Notice, arguments_of, notice_of
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, ManagerDecorator, Ports, RequeueLimit
 
 MADE = "__init__"
 PORTS = ("clock", "dispatcher", "monitor", "experience", "run_times", "characterisation")
@@ -52,12 +50,10 @@ class JournalledManager(ManagerDecorator):
         """Orders of the last call before a restart, which may not have been sent."""
         self._made = make
         entries = iter(journal.entries())
-        first = next(entries, None)
-        if first is None:
+        if (first := next(entries, None)) is None:
             self._call(MADE)
             return
-        self._repeat(first)
-        for entry in entries:
+        for entry in chain((first,), entries):
             self._repeat(entry)
         self._tape.record()
 
@@ -83,10 +79,10 @@ class JournalledManager(ManagerDecorator):
         try:
             self._done(entry.method, entry.arguments)
         except Exception:  # any that the manager makes of a mismatch at which reading more has raised
-            if not self._tape.is_exceeded:
+            if self._tape.left >= 0:
                 raise
         orders, self._orders = tuple(self._orders), []
-        if orders != entry.orders or not self._tape.is_at_end:
+        if orders != entry.orders or self._tape.left:
             raise JournalMismatch(
                 f"{entry.method} had other effects than before the restart; {DECIDES_BY_READS}"
             )
@@ -124,37 +120,31 @@ class _Tape:
     """What is read through ports: recorded, or played again."""
 
     def __init__(self) -> None:
-        self._reads: list[Any] = []
-        self._played: Iterator[Any] | None = None
-        self._left = 0
+        self.record()
 
     def record(self) -> None:
-        self._reads, self._played = [], None
+        self._reads: list[Any] = []
+        self._n_played: int | None = None
+
+    def play(self, reads: Sequence[Any]) -> None:
+        self._reads, self._n_played = [*reads], 0
 
     def recorded(self) -> tuple[Any, ...]:
         return tuple(self._reads)
 
-    def play(self, reads: Sequence[Any]) -> None:
-        self._played, self._left = iter(reads), len(reads)
-
     @property
-    def is_at_end(self) -> bool:
-        return self._left == 0
-
-    @property
-    def is_exceeded(self) -> bool:
-        """Whether more was read than is on it."""
-        return self._left < 0
+    def left(self) -> int:
+        """How many reads are still to be played; negative if there were more than are on it."""
+        return len(self._reads) - (self._n_played or 0)
 
     def read(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        if self._played is None:
-            found = method(*arguments)
-            self._reads.append(found)
-            return found
-        self._left -= 1
-        if self.is_exceeded:
+        if self._n_played is None:
+            self._reads.append(method(*arguments))
+            return self._reads[-1]
+        self._n_played += 1
+        if self.left < 0:
             raise JournalMismatch(f"something was read that was not read before; {DECIDES_BY_READS}")
-        return next(self._played)
+        return self._reads[self._n_played - 1]
 
 
 class _Taped:

@@ -9,13 +9,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
-from scheduler.managers.decorators import ManagerDecorator
-from scheduler.model import (
-    DispatchOrder,
-    JobId,
-    MachineReading,
-    RunId,
-)
+from scheduler.model import DispatchOrder, JobId, MachineReading, RunId
 from scheduler.notices import (
     JobArrived,
     MachineAnswered,
@@ -30,7 +24,7 @@ from scheduler.notices import (
     TimePassed,
 )
 from scheduler.ports import Clock, UnreliableDispatcher
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 
 
 def lead_of(order: DispatchOrder) -> int:
@@ -104,7 +98,7 @@ class ReliableDelivery(ManagerDecorator):
         """To the jobs that were submitted."""
         self._states = _MachineStates(ports.monitor)
         monitor: Any = self._states  # of any kind of ports
-        self._manager = make(replace(ports, dispatcher=_Orders(self), monitor=monitor))
+        self._manager = make(replace(ports, dispatcher=self, monitor=monitor))
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
@@ -124,7 +118,9 @@ class ReliableDelivery(ManagerDecorator):
                 if run in self._open:
                     self._manager.handle(notice)
             case OrderReceived(run):
-                self._order_received(run)
+                if (known := self._open.get(run)) is not None:
+                    known.is_received = True
+                    self._heard_from(known.order)
             case RunEnded(run):
                 if self._is_over(run):
                     # The clock of the machine may be another one; how long the run took, it knows.
@@ -132,10 +128,18 @@ class ReliableDelivery(ManagerDecorator):
             case RunPreempted(run):
                 if self._is_over(run):
                     self._manager.handle(notice)
-            case RunLost():
-                self._run_lost(notice)
+            case RunLost(run, _, found_down):
+                if self._is_over(run):
+                    self._states.read(notice.readings)
+                    if not found_down:  # else its time is that of readings, which come from another clock
+                        notice = notice._replace(lost_s=self._clock.now_s)
+                    self._manager.handle(notice)
             case OrderRefused(run):
-                self._order_refused(run)
+                known = self._open.get(run)
+                if self._is_over(run):
+                    assert known is not None
+                    self._lost(known.order)
+                    self._in(self._timeouts.retry_s, self._release, known.order.machines)
             case MachineAnswered(machine):
                 self._machine_answered(machine)
             case MonitorNews():
@@ -143,25 +147,6 @@ class ReliableDelivery(ManagerDecorator):
             case TimePassed():
                 self._time_passed()
         return None
-
-    def _order_received(self, run: RunId) -> None:
-        if (known := self._open.get(run)) is not None:
-            known.is_received = True
-            self._heard_from(known.order)
-
-    def _run_lost(self, lost: RunLost) -> None:
-        if self._is_over(lost.run):
-            self._states.read(lost.readings)
-            if not lost.found_down:  # else its time is that of readings, which come from another clock
-                lost = lost._replace(lost_s=self._clock.now_s)
-            self._manager.handle(lost)
-
-    def _order_refused(self, run: RunId) -> None:
-        known = self._open.get(run)
-        if self._is_over(run):
-            assert known is not None
-            self._lost(known.order)
-            self._in(self._timeouts.retry_s, self._release, known.order.machines)
 
     def _machine_answered(self, machine: int) -> None:
         if machine not in self._unanswered:
@@ -227,15 +212,12 @@ class ReliableDelivery(ManagerDecorator):
             return
         if self._unanswered[machine] >= self._timeouts.pings:
             for run in [run for run in runs if run in self._open]:
-                self._abandon(run)
+                order = self._abandoned[run] = self._open.pop(run).order
+                self._network.abandon(run)
+                self._lost(order)
         self._unanswered[machine] += 1
         self._network.ping(machine)
         self._in(self._timeouts.ping_s, self._ping, machine)
-
-    def _abandon(self, run: RunId) -> None:
-        order = self._abandoned[run] = self._open.pop(run).order
-        self._network.abandon(run)
-        self._lost(order)
 
     def _lost(self, order: DispatchOrder) -> None:
         """The machines of a run are not used until they are released."""
@@ -270,15 +252,6 @@ class ReliableDelivery(ManagerDecorator):
         heapq.heappush(self._timers, (self._clock.now_s + wait_s, self._n_timers, due, subject))
 
 
-class _Orders:
-    """The manager's dispatcher."""
-
-    def __init__(self, delivery: ReliableDelivery) -> None:
-        self.dispatch = delivery.dispatch
-        self.preempt = delivery.preempt
-        self.give_up = delivery.give_up
-
-
 class _MachineStates:
     """A monitor to which machines are down, too, while they are held.
 
@@ -306,11 +279,7 @@ class _MachineStates:
 
     def read(self, readings: Iterable[Any]) -> list[Any]:
         """Those that tell the manager something: the others are of machines that are held."""
-        return [
-            reading
-            for reading in readings
-            if not isinstance(reading, MachineReading) or self._is_news(reading)
-        ]
+        return [it for it in readings if not isinstance(it, MachineReading) or self._is_news(it)]
 
     def news(self) -> Sequence[Any]:
         new, self._new = self._new, []

@@ -114,8 +114,8 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         super().__init__(len(nodes), OnNodes(self.nodes.state, QueuePolicy()))
         self.waiting = WaitingRequests(self.queue)
 
-    def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
-        """Queue a job; `rank` is that of its queue, 0 for the one served first."""
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        assert request is not None
         self.queue.next_rank = rank
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
 

@@ -29,10 +29,15 @@ def room_for(nodes: NodeResources, request: Request) -> str:
     """What a job requests, how many nodes have it, one condition after the other, and what the site lacks."""
     kind = nodes.kind_of(request)
     nodes.fits(kind, request.chunks)
-    counts = list(_narrowing(nodes, request, kind))
-    funnel = ", ".join(
-        f"{'' if x == 0 else 'of these '}{count} {what}" for x, (count, what) in enumerate(counts)
-    )
+    left: Flags = np.asarray(nodes.kinds.eligible)[kind] != 0
+    n_left = int(left.sum())
+    features = f" with {' and '.join(sorted(request.features))}" if request.features else ""
+    funnel = f"{n_left} {plural(n_left, 'node')} up{request.where}{features}"
+    for condition, what in _conditions(nodes, request, kind):
+        left = left & condition
+        if left.sum() < n_left:  # others exclude no further node
+            n_left = int(left.sum())
+            funnel += f", of these {n_left} with {what}"
     if request.most_on_node != 1:
         funnel += f"; there is room for {nodes.state.total[kind]} of its {request.chunks} tasks"
     of_site = site_lacks(nodes, request)
@@ -49,23 +54,6 @@ def site_lacks(nodes: NodeResources, request: Request) -> str | None:
         if needs > free:
             return f"{free:,} of {capacity:,} {name} are free, it requests {needs:,}"
     return None
-
-
-def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:
-    """The number of nodes left after each condition that excludes some, and the condition."""
-    left: Flags = np.asarray(nodes.kinds.eligible)[kind] != 0
-    n_up = int(left.sum())
-    yield n_up, f"{plural(n_up, 'node')} up{_where(request)}"
-    for condition, what in _conditions(nodes, request, kind):
-        narrowed = left & condition
-        if narrowed.sum() < left.sum():
-            yield int(narrowed.sum()), f"with {what}"
-        left = narrowed
-
-
-def _where(request: Request) -> str:
-    features = f" with {' and '.join(sorted(request.features))}" if request.features else ""
-    return request.where + features
 
 
 def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[Flags, str]]:
@@ -111,40 +99,35 @@ class ConsumableNodesProblem(SchedulingProblem):
             "releases": np.array([releases.ends_s, releases.runs]),
         }
 
+    def room(self, selection: str = "first_fit") -> ConsumableRoom:
+        """What is free, for a pass over the jobs."""
+        return ConsumableRoom(self, selection)
+
     def violation(self, answer: object) -> Violation | None:
-        with Trial(self.free_nodes.nodes) as trial:
-            return first_violation(self, answer, _Room(self.free_nodes, trial))
+        state = self.free_nodes.nodes
 
+        def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            kind, chunks = self.free_nodes.waiting.request_of(i)
+            lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
+            if lacking is not None:
+                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
+            if not start.shares:
+                used = state.divided(kind, chunks, nodes)
+                if used is None:
+                    return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
+            else:
+                why = mistake_in(start.shares, len(state.all))
+                used = rows_of(() if why else start.shares)
+                why = why or state.why_not(kind, chunks, used)
+                if why is None and {share.node for share in start.shares} != set(nodes):
+                    why = f"its shares are on other nodes than {nodes}"
+                if why is not None:
+                    return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
+            trial.take(kind, used)
+            return None
 
-class _Room:
-    """Takes what each start uses, if it is free."""
-
-    def __init__(self, state: ConsumableNodes, trial: Trial) -> None:
-        self._state = state
-        self._trial = trial
-
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        state, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
-        lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
-        if lacking is not None:
-            return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
-        if not start.shares:
-            used = state.divided(kind, chunks, nodes)
-            if used is None:
-                return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
-        else:
-            why = mistake_in(start.shares, len(state.all))
-            used = rows_of(() if why else start.shares)
-            why = why or state.why_not(kind, chunks, used)
-            if why is None and {share.node for share in start.shares} != set(nodes):
-                why = f"its shares are on other nodes than {nodes}"
-            if why is not None:
-                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
-        self._trial.take(kind, used)
-        return None
-
-    def overbooked(self) -> Violation | None:
-        return None  # every start was checked together with those before it
+        with Trial(state) as trial:
+            return first_violation(self, answer, use)
 
 
 FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSchedule]
@@ -157,7 +140,7 @@ class ConsumableRoom:
     FIRST = "first; "
     """What a wait reason says of the first job, which has a reservation."""
 
-    def __init__(self, problem: ConsumableNodesProblem, selection: str = "first_fit") -> None:
+    def __init__(self, problem: ConsumableNodesProblem, selection: str) -> None:
         self._problem, self._waiting = problem, problem.free_nodes.waiting
         self._nodes = problem.free_nodes.nodes.alongside()
         self._placement = Placement(self._nodes, selection_by_name(selection))

@@ -12,6 +12,7 @@ from scheduler.core.identical import IdenticalNodes
 from scheduler.core.reservations import Reservations
 from scheduler.free_nodes.in_use import NodesInUse, Waiting
 from scheduler.model import Job, JobId, RunId, Share, Start
+from scheduler.node_request import Request
 from scheduler.node_set import NodeSet
 
 SIZE, ESTIMATE_S, JOB = 1, 2, 3
@@ -89,6 +90,9 @@ class FreeNodes(NodesInUse[IdenticalNodes]):
     def __init__(self, n_nodes: int) -> None:
         super().__init__(n_nodes, IdenticalNodes(n_nodes))
         self.free, self.waiting = self.queue.free, WaitingJobs(self.queue)
+
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        self.waiting.add(job, estimate_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""

@@ -5,11 +5,12 @@ A compiled queue knows jobs and runs by their slots; here they have their names.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 from scheduler.core.queue import Queue
 from scheduler.model import Job, JobId, RunId
+from scheduler.node_request import Request
 from scheduler.problem import LazyJobs
 
 Q = TypeVar("Q", bound=Queue)
@@ -55,13 +56,18 @@ class Waiting(LazyJobs, Generic[Q]):
         return slot, self._job_in.pop(slot)
 
 
-class NodesInUse(Generic[Q]):
+class NodesInUse(ABC, Generic[Q]):
     """Nodes, the jobs that wait for them, and the runs that hold them."""
 
     def __init__(self, n_nodes: int, queue: Q) -> None:
         self.n_nodes, self.queue, self.releases = n_nodes, queue, queue.releases
         self._running: dict[RunId, tuple[int, Job]] = {}
         """The slot and the job of each run."""
+
+    @abstractmethod
+    def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
+        """Queue a job; `rank` is that of its queue, 0 for the one served first. Identical nodes have one
+        queue, and look at no request."""
 
     def release(self, run: RunId, now_s: float) -> None:
         """A run is about to end; if that was expected, its nodes are free already."""

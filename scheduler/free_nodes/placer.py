@@ -3,65 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.messages import counted
+from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
-    from scheduler.core.free_intervals import InOrder
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
-
-
-class FreeRoom:
-    """Identical nodes, each for one job, less those that jobs got in a pass: the lowest free numbers."""
-
-    FIRST = ""
-
-    def __init__(self, problem: FreeNodesProblem) -> None:
-        self._problem, self._nodes = problem, problem.free_nodes
-        self.n_free = self._nodes.free.n
-
-    @cached_property
-    def _in_order(self) -> InOrder:
-        return self._nodes.free.in_order()
-
-    def fits(self, i: int) -> bool:
-        return self._problem.jobs[i].n_tasks <= self.n_free
-
-    def requests(self) -> list[float]:
-        """Equal for jobs that request the same."""
-        return [*self._nodes.waiting.sizes]
-
-    def sentence(self, i: int) -> str:
-        """What job i requests, and what is free."""
-        return f"it requests {counted(self._problem.jobs[i].n_tasks, 'node')}, {self.n_free} free"
-
-    def take(self, start: Start) -> None:
-        """A job of the problem has started."""
-        self.n_free -= len(start.nodes)
-
-    def start(self, i: int) -> Start:
-        job = self._problem.jobs[i]
-        if job.n_tasks > self.n_free:
-            raise ValueError(f"job {job.id} needs {counted(job.n_tasks, 'node')}, and {self.n_free} are free")
-        self.n_free -= job.n_tasks
-        completion_s = self._problem.now_s + self._nodes.waiting.estimate_s(job.id)
-        return Start(i, self._in_order.next(job.n_tasks), completion_s)
-
-
-def room_of(
-    problem: FreeNodesProblem | ConsumableNodesProblem, selection: str = "first_fit"
-) -> FreeRoom | ConsumableRoom:
-    """What is free in a problem. `selection` chooses among nodes of which jobs use parts."""
-    if isinstance(problem, FreeNodesProblem):
-        return FreeRoom(problem)
-    from scheduler.free_nodes.consumable_problem import ConsumableRoom  # compiled
-
-    return ConsumableRoom(problem, selection)
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 
 
 class Placer:
@@ -75,9 +24,9 @@ class Placer:
     def __init__(
         self, problem: FreeNodesProblem | ConsumableNodesProblem, selection: str = "first_fit"
     ) -> None:
-        self._n_jobs = problem.n_jobs
+        self._n_jobs = len(problem.free_nodes.waiting)
         self._starts: list[Start] = []
-        self._room = room_of(problem, selection)
+        self._room = problem.room(selection)
 
     @property
     def n_free(self) -> int:

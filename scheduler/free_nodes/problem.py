@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scheduler.messages import counted
 from scheduler.model import Job, JobId, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
 from scheduler.rules import NODES_FREE, Kind, Violation
 
 if TYPE_CHECKING:  # compiled code, which those who make problems import
-    from scheduler.core.free_intervals import FreeIntervals
+    from scheduler.core.free_intervals import InOrder
     from scheduler.free_nodes.identical_nodes import FreeNodes
 
 
@@ -40,31 +42,65 @@ class FreeNodesProblem(SchedulingProblem):
             "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
         }
 
+    def room(self, selection: str = "first_fit") -> FreeRoom:
+        """What is free, for a pass over the jobs. Of identical nodes, all selections take the first."""
+        return FreeRoom(self)
+
     def violation(self, answer: object) -> Violation | None:
-        return first_violation(self, answer, _OneJobEach(self.free_nodes.free))
+        free, used = self.free_nodes.free, list[tuple[NodeSet, JobId]]()
+
+        def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            if nodes.n != job.n_tasks:
+                return too_few_or_many(job, nodes, job.n_tasks)
+            if not free.has(nodes):
+                message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
+                return Violation(NODES_FREE, job.id, message)
+            used.append((nodes, job.id))
+            return None
+
+        def overbooked() -> Violation | None:
+            held = sorted((first, last, job) for nodes, job in used for first, last in nodes.intervals)
+            for (_, last, before), (first, _, job) in pairwise(held):
+                if first <= last:
+                    message = f"jobs {before} and {job} are both started on node {first}"
+                    return Violation(NODES_FREE, job, message)
+            return None
+
+        return first_violation(self, answer, use, overbooked)
 
 
-class _OneJobEach:
-    """A free node takes one job."""
+class FreeRoom:
+    """Identical nodes, each for one job, less those that jobs got in a pass: the lowest free numbers."""
 
-    __slots__ = ("_free", "_used")
+    FIRST = ""
 
-    def __init__(self, free: FreeIntervals) -> None:
-        self._free = free
-        self._used: list[tuple[NodeSet, JobId]] = []
+    def __init__(self, problem: FreeNodesProblem) -> None:
+        self._problem, self._nodes = problem, problem.free_nodes
+        self.n_free = self._nodes.free.n
 
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        if nodes.n != job.n_tasks:
-            return too_few_or_many(job, nodes, job.n_tasks)
-        if not self._free.has(nodes):
-            message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
-            return Violation(NODES_FREE, job.id, message)
-        self._used.append((nodes, job.id))
-        return None
+    @cached_property
+    def _in_order(self) -> InOrder:
+        return self._nodes.free.in_order()
 
-    def overbooked(self) -> Violation | None:
-        held = sorted((first, last, job) for nodes, job in self._used for first, last in nodes.intervals)
-        for (_, last, before), (first, _, job) in pairwise(held):
-            if first <= last:
-                return Violation(NODES_FREE, job, f"jobs {before} and {job} are both started on node {first}")
-        return None
+    def fits(self, i: int) -> bool:
+        return self._problem.jobs[i].n_tasks <= self.n_free
+
+    def requests(self) -> list[float]:
+        """Equal for jobs that request the same."""
+        return [*self._nodes.waiting.sizes]
+
+    def sentence(self, i: int) -> str:
+        """What job i requests, and what is free."""
+        return f"it requests {counted(self._problem.jobs[i].n_tasks, 'node')}, {self.n_free} free"
+
+    def take(self, start: Start) -> None:
+        """A job of the problem has started."""
+        self.n_free -= len(start.nodes)
+
+    def start(self, i: int) -> Start:
+        job = self._problem.jobs[i]
+        if job.n_tasks > self.n_free:
+            raise ValueError(f"job {job.id} needs {counted(job.n_tasks, 'node')}, and {self.n_free} are free")
+        self.n_free -= job.n_tasks
+        completion_s = self._problem.now_s + self._nodes.waiting.estimate_s(job.id)
+        return Start(i, self._in_order.next(job.n_tasks), completion_s)

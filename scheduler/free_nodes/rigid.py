@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.free_nodes.placer import FreeRoom, room_of
-from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.node_resources.selection import checked_name
@@ -129,7 +128,7 @@ class _WaitReasons:
     @cached_property
     def _room(self) -> FreeRoom | ConsumableRoom:
         """What is left once the jobs have started."""
-        room = room_of(self.problem)
+        room = self.problem.room()
         for start in self.starts:
             room.take(start)
         return room

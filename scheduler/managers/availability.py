@@ -71,14 +71,11 @@ class Availability:
             self.up[subject] = up
             concerned = list(self._site.clusters_of_machine[subject])
         for c in concerned:
-            self._members[c] = self._usable_members(c)
+            cluster, members = self._site.clusters[c], self._site.members[c]
+            usable = tuple(j for j in members if self.up[j])
+            is_cut_off = cluster.interconnects and self._interconnects_down.issuperset(cluster.interconnects)
+            # By division: 7 of 25 is 0.28 as written in a file, while 0.28 * 25 is a little more than 7.
+            is_enough = usable and len(usable) / len(members) >= cluster.least_share
+            self._members[c] = usable if is_enough and not is_cut_off else ()
         machines = {j for c in concerned for j in self._site.members[c]}
         return machines if isinstance(subject, str) else machines | {subject}
-
-    def _usable_members(self, c: int) -> tuple[int, ...]:
-        cluster, members = self._site.clusters[c], self._site.members[c]
-        usable = tuple(j for j in members if self.up[j])
-        if cluster.interconnects and self._interconnects_down.issuperset(cluster.interconnects):
-            return ()
-        # By division: 7 of 25 is 0.28 as written in a file, while 0.28 * 25 is a little more than 7.
-        return usable if usable and len(usable) / len(members) >= cluster.least_share else ()

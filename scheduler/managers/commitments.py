@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler.managers.availability import Availability
 from scheduler.managers.queues import QueueNames
-from scheduler.mapping.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import ReadyTimes
 from scheduler.model import Job, RunId
 from scheduler.resource_manager import Experience
 
@@ -122,17 +122,18 @@ class Commitments:
 
     def overlapping(self, run: Run, queues: QueueNames, now_s: float) -> list[Run]:
         """Runs of `queues` that overlap the new `run` on some machine, in order of start."""
+
+        def overlap(other: Run) -> bool:
+            if other.started and run.start_s <= now_s:
+                return True  # it still runs, whatever its expected end
+            return other.start_s < run.completion_s and other.completion_s > run.start_s
+
         found = {
             other.id: other
             for j in run.machines
             for other in self._timelines[j]
-            if other.queue in queues and not other.ending and _overlap(run, other, now_s)
+            if other.queue in queues and not other.ending and overlap(other)
         }
-        return sorted(found.values(), key=lambda other: other.place_in_line)
-
-    def displaced_by(self, runs: Iterable[Run], queues: QueueNames, now_s: float) -> list[Run]:
-        """Runs of `queues` that overlap one of the new `runs` on some machine, in order of start."""
-        found = {other.id: other for run in runs for other in self.overlapping(run, queues, now_s)}
         return sorted(found.values(), key=lambda other: other.place_in_line)
 
     def replan(self, now_s: float, held: Iterable[Run] = ()) -> list[Run]:
@@ -156,12 +157,17 @@ class Commitments:
         while line:
             _, run = heapq.heappop(line)
             del pending[run.id]
-            start_s = max(now_s, run.not_before_s, *(self._free_before(run, j) for j in run.machines))
+            places = [
+                (line_of, line_of.index(run)) for line_of in map(self._timelines.__getitem__, run.machines)
+            ]
+            before_s = (line_of[place - 1].completion_s for line_of, place in places if place)
+            start_s = max(now_s, run.not_before_s, *before_s)
             if start_s == run.start_s:
                 continue
             run.move(start_s)
             moved.update(run.machines)
-            for other in self._next_behind(run):
+            behind = (other for timeline, place in places for other in timeline[place + 1 : place + 2])
+            for other in behind:
                 if other.id not in pending:
                     pending[other.id] = other
                     heapq.heappush(line, (other.place_in_line, other))
@@ -179,28 +185,11 @@ class Commitments:
             heapq.heappush(self._late, (now_s, run.id, run))
         return late
 
-    def _free_before(self, run: Run, machine: int) -> float:
-        timeline = self._timelines[machine]
-        place = timeline.index(run)
-        return timeline[place - 1].completion_s if place else 0.0
-
-    def _next_behind(self, run: Run) -> Iterator[Run]:
-        """The run after `run` on each of its machines."""
-        for j in run.machines:
-            timeline = self._timelines[j]
-            yield from timeline[(place := timeline.index(run) + 1) : place + 1]
-
     def _refresh(self, machines: Iterable[int]) -> None:
         """Ready times of `machines` from their timelines."""
         for j in machines:
             for ignored, ready_s in self._ready_s.items():
                 ready_s[j] = self.ready_s_without(j, frozenset(), ignored)
-
-
-def _overlap(new: Run, other: Run, now_s: float) -> bool:
-    if other.started and new.start_s <= now_s:
-        return True  # it still runs, whatever its expected end
-    return other.start_s < new.completion_s and other.completion_s > new.start_s
 
 
 def loss_s(
@@ -211,8 +200,13 @@ def loss_s(
     victims: Sequence[Run],
     displacing: Iterable[Run],
 ) -> float:
-    """By how many seconds in all the expected completions of the victims' jobs move if the runs `displacing`
-    displace them. See `delay_s`."""
+    """By how many seconds in all the jobs of `victims` end later than planned if the runs `displacing`
+    displace them, and they start anew.
+
+    They start one after another in the order given, each where it is complete first (ties: the lower
+    resource): an estimate, since their queue's scheduler may map them otherwise. Infinite if one can run
+    nowhere.
+    """
     ids = frozenset(victim.id for victim in victims)
     ready_s = commitments.ready_s().copy()
     for j in {j for victim in victims for j in victim.machines}:
@@ -221,23 +215,11 @@ def loss_s(
         for j in run.machines:
             ready_s[j] = max(ready_s[j], run.completion_s)
     machine_s = np.where(availability.up, np.maximum(ready_s, now_s), np.inf)
-    members = availability.members()
+    members, later_s = availability.members(), 0.0
     etc = experience.estimate([victim.job for victim in victims], [len(usable) for usable in members])
-    return delay_s(victims, etc, ReadyTimes(machine_s, members))
-
-
-def delay_s(victims: Sequence[Run], etc: EtcMatrix, ready: ReadyTimes) -> float:
-    """By how many seconds in all the jobs of `victims` end later than planned if they start anew.
-
-    Row k of `etc` is the job of victim k; `ready` are the ready times without the victims and with the runs
-    that displace them. The jobs start one after another in the order given, each where it is complete first
-    (ties: the lower resource): an estimate, since their queue's scheduler may map them otherwise. Infinite if
-    one can run nowhere.
-    """
-    machine_s, later_s = ready.machine_s.copy(), 0.0
     for k, victim in enumerate(victims):
-        now = ReadyTimes(machine_s, ready.members)
-        completion_s = np.concatenate([now.machine_s, now.cluster_s]) + etc.row(k)
+        ready = ReadyTimes(machine_s, members)
+        completion_s = np.concatenate([ready.machine_s, ready.cluster_s]) + etc.row(k)
         resource = int(completion_s.argmin())
         machine_s[list(ready.machines_of(resource))] = completion_s[resource]
         later_s += float(completion_s[resource]) - victim.completion_s

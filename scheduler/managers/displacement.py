@@ -175,12 +175,14 @@ class Displacement:
         for job in self._stops.jobs:
             if self._state.waiting.key(job) is not None:
                 i = self._state.waiting.position(job)
-                if self._fits(i):
+                if self._state.nodes.fits(*self._state.waiting.request_of(i)):
                     self._place(i, trial)
 
     def _without_which_fits(self, i: int, displaced: DisplacedRuns) -> list[RunId] | None:
         """The runs to stop so that job i fits; None if nothing helps."""
-        state, latest = self._state, self._latest_displaceable(i)
+        state, position = self._state, self._state.waiting.position
+        limits = (latest for job, latest in self._latest_for.items() if position(job) <= i)
+        latest = min(limits, default=self._latest)
         runs = [
             run for run in displaced.most_recent_first() if run <= latest and run not in self._stops.job_of
         ]
@@ -190,14 +192,6 @@ class Displacement:
         if not self._shadow.runs_to_stop(state.queue.held, firsts, *request, stopped.view(np.uint8)):
             return None
         return [runs[x] for x in np.flatnonzero(stopped)]
-
-    def _latest_displaceable(self, i: int) -> RunId:
-        """The last run that job i may displace."""
-        position, limits = self._state.waiting.position, self._latest_for.items()
-        return min((latest for job, latest in limits if position(job) <= i), default=self._latest)
-
-    def _fits(self, i: int) -> bool:
-        return self._state.nodes.fits(*self._state.waiting.request_of(i))
 
     def _place(self, i: int, trial: Trial) -> None:
         """Job i, which fits, takes the first nodes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -24,14 +24,7 @@ from scheduler.managers.queues import (
 )
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem, MappingScheduler
-from scheduler.model import (
-    DispatchOrder,
-    ExecutionRecord,
-    Job,
-    JobId,
-    RunId,
-    Schedule,
-)
+from scheduler.model import DispatchOrder, ExecutionRecord, Job, JobId, RunId, Schedule
 from scheduler.notices import RunEnded, RunLost
 from scheduler.problem import Running
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnMachines, ResourceManager
@@ -187,10 +180,12 @@ class MappingManager(ResourceManager):
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
-        victims = self._commitments.displaced_by(runs, queue.displaces, self._clock.now_s)
+        overlapping, now_s = self._commitments.overlapping, self._clock.now_s
+        displaced = {other.id: other for run in runs for other in overlapping(run, queue.displaces, now_s)}
+        victims = sorted(displaced.values(), key=lambda other: other.place_in_line)
         if victims and self._preemption.least_gain_s > 0.0:
             later, waiting_runs = self._decide(queue, jobs, etc, frozenset())
-            state = self._commitments, self._availability, self._experience, self._clock.now_s
+            state = self._commitments, self._availability, self._experience, now_s
             lost_s = partial(loss_s, *state, victims, runs)
             gain_s = later.sum_completion_s - schedule.sum_completion_s
             worth_it = self._preemption.justifies(len(victims), gain_s, lost_s)
@@ -207,11 +202,22 @@ class MappingManager(ResourceManager):
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
     ) -> tuple[Schedule, list[Run]]:
         """Call the queue's scheduler as if the queues `ignored` had no runs. Raises ScheduleRejected."""
+        now_s = self._clock.now_s  # a copy: the scheduler may read later, when the clock has moved
+
+        def read_ready_times(victims: frozenset[RunId]) -> ReadyTimes:
+            ready_s = self._commitments.ready_s(ignored)
+            if victims:
+                ready_s = ready_s.copy()
+                for j in {j for run in victims for j in self._started[run].machines}:
+                    ready_s[j] = self._commitments.ready_s_without(j, victims, ignored)
+            machine_s = np.where(self._availability.up, np.maximum(ready_s, now_s), np.inf)
+            return ReadyTimes(read_only(machine_s), self._availability.members())
+
         problem = MappingProblem(
-            self._clock.now_s,
+            now_s,
             tuple(jobs),
             etc,
-            self._ready_times_reader(ignored),
+            read_ready_times,
             MappingProxyType(self._running),
         )
         schedule = self._schedulers[queue.name].schedule(problem)
@@ -231,20 +237,6 @@ class MappingManager(ResourceManager):
             for assignment in schedule.assignments
         ]
         return schedule, runs
-
-    def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
-        now_s = self._clock.now_s  # a copy: the scheduler may read later, when the clock has moved
-
-        def read(victims: frozenset[RunId]) -> ReadyTimes:
-            ready_s = self._commitments.ready_s(ignored)
-            if victims:
-                ready_s = ready_s.copy()
-                for j in {j for run in victims for j in self._started[run].machines}:
-                    ready_s[j] = self._commitments.ready_s_without(j, victims, ignored)
-            machine_s = np.where(self._availability.up, np.maximum(ready_s, now_s), np.inf)
-            return ReadyTimes(read_only(machine_s), self._availability.members())
-
-        return read
 
     def _plan(self, run: Run) -> None:
         del self._waiting[run.queue][run.job.id]
@@ -270,16 +262,13 @@ class MappingManager(ResourceManager):
                 continue
             if run.not_before_s > self._clock.now_s:
                 heapq.heappush(self._too_early, (run.not_before_s, run.id, run))
-            else:
-                self._start(run)
-
-    def _start(self, run: Run) -> None:
-        self._unplan(run)
-        self._commitments.start(run, self._clock.now_s)
-        self._started[run.id] = run
-        self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
-        expected_s = run.completion_s - run.start_s
-        self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines, expected_s))
+                continue
+            self._unplan(run)
+            self._commitments.start(run, self._clock.now_s)
+            self._started[run.id] = run
+            self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
+            expected_s = run.completion_s - run.start_s
+            self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines, expected_s))
 
     def _displace(self, run: Run) -> None:
         """Withdraw a planned run or preempt a running one; its job waits again."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from scheduler.core.codes import SHORTEST_S
 from scheduler.free_nodes.problem import FreeNodesProblem
@@ -31,63 +31,6 @@ if TYPE_CHECKING:
     from scheduler.managers.displacement import Displacement
 
 
-class _Kind(Protocol):
-    """What differs between identical nodes and nodes of which jobs use parts."""
-
-    @property
-    def state(self) -> FreeNodes | ConsumableNodes: ...
-
-    def admitted(self, job: Job) -> Job | str:
-        """The job as it is to wait, or why it is refused."""
-
-    def wait(self, job: Job, estimate_s: float, rank: int) -> None: ...
-
-    def problem(
-        self, now_s: float, running: Mapping[RunId, Running]
-    ) -> FreeNodesProblem | ConsumableNodesProblem: ...
-
-
-class _Identical:
-    def __init__(self, n_nodes: int) -> None:
-        from scheduler.free_nodes.identical_nodes import FreeNodes  # compiled code that others do without
-
-        self.state = FreeNodes(n_nodes)
-
-    def admitted(self, job: Job) -> Job | str:
-        return never_fits(job.id, job.n_tasks, self.state.n_nodes) or job
-
-    def wait(self, job: Job, estimate_s: float, rank: int) -> None:
-        self.state.waiting.add(job, estimate_s)
-
-    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> FreeNodesProblem:
-        return FreeNodesProblem(now_s, self.state, running)
-
-
-class _Consumable:
-    def __init__(self, ports: OnFreeNodes) -> None:
-        # Compiled code that identical nodes do without.
-        from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-        from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-        from scheduler.node_resources.described import RequestAdmission
-
-        self.state = ConsumableNodes(ports.nodes, ports.site_resources)
-        self._admission = RequestAdmission(self.state.nodes, ports.partitions)
-        self._problem = ConsumableNodesProblem
-
-    def admitted(self, job: Job) -> Job | str:
-        # Without a request, as many cores as it has tasks, anywhere.
-        request = job.request or Request(chunks=job.n_tasks, most_on_node=None)
-        found = self._admission.admitted(request, job.estimate_s)
-        return f"job {job.id} {found}" if isinstance(found, str) else job._replace(request=found)
-
-    def wait(self, job: Job, estimate_s: float, rank: int) -> None:
-        assert job.request is not None
-        self.state.wait(job, job.request, estimate_s, rank)
-
-    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
-        return self._problem(now_s, self.state, running)
-
-
 class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
     """The nodes that ports describe. Without `queues` there is one.
 
@@ -99,8 +42,24 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
     ) -> None:
         """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
-        self._kind: _Kind = _Consumable(ports) if ports.nodes else _Identical(ports.n_nodes)
-        self.state = self._kind.state
+        self.state: FreeNodes | ConsumableNodes
+        self._problem: Callable[..., FreeNodesProblem | ConsumableNodesProblem]
+        self._admission: RequestAdmission | None = None
+        # Each kind of nodes has compiled code that the other does without.
+        if ports.nodes:
+            from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+            from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+            from scheduler.node_resources.described import RequestAdmission
+
+            self.state, self._problem = (
+                ConsumableNodes(ports.nodes, ports.site_resources),
+                ConsumableNodesProblem,
+            )
+            self._admission = RequestAdmission(self.state.nodes, ports.partitions)
+        else:
+            from scheduler.free_nodes.identical_nodes import FreeNodes
+
+            self.state, self._problem = FreeNodes(ports.n_nodes), FreeNodesProblem
         self.waiting = self.state.waiting
         self._run_times: RuntimeEstimator = ports.run_times
         queues = in_order_of_service(queues)
@@ -108,7 +67,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._starvation = Starvation(list(self._rank), raised_after)
         self._displacement: Displacement | None = None
         if any(queue.displaces for queue in queues):
-            from scheduler.managers.displacement import Displacement  # compiled code that others do without
+            from scheduler.managers.displacement import Displacement
 
             self._displacement = Displacement(self.state, queues)  # type: ignore[arg-type]
 
@@ -117,16 +76,24 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         return self.state.releases.first_s()
 
     def submit(self, job: Job) -> str | None:
-        admitted = self._kind.admitted(job)
-        if isinstance(admitted, str):
-            return admitted
-        self._wait(admitted)
+        if self._admission is None:
+            refusal = never_fits(job.id, job.n_tasks, self.state.n_nodes)
+            if refusal is not None:
+                return refusal
+        else:
+            # Without a request, as many cores as it has tasks, anywhere.
+            request = job.request or Request(chunks=job.n_tasks, most_on_node=None)
+            found = self._admission.admitted(request, job.estimate_s)
+            if isinstance(found, str):
+                return f"job {job.id} {found}"
+            job = job._replace(request=found)
+        self._wait(job)
         return None
 
     def problem(
         self, now_s: float, running: Mapping[RunId, Running]
     ) -> FreeNodesProblem | ConsumableNodesProblem:
-        return self._kind.problem(now_s, running)
+        return self._problem(now_s, self.state, running)
 
     def nothing_fits(self) -> bool:
         """Neither now nor if it displaces others."""
@@ -178,7 +145,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
 
     def _wait(self, job: Job) -> None:
         estimate_s = max(self._run_times.estimate_s(job), SHORTEST_S)
-        self._kind.wait(job, estimate_s, self._rank_of(job))
+        self.state.wait(job, job.request, estimate_s, self._rank_of(job))
 
     def _end(self, run: RunId) -> tuple[Job, float]:
         if self._displacement is not None and self.state.holds(run):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from scheduler.managers.availability import LatestReadings
 from scheduler.managers.queues import Admission
@@ -28,13 +28,6 @@ from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
-
-
-class NewJobs(Protocol):
-    """Notified after each round of the jobs that arrived since the previous one."""
-
-    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
-
 
 P = TypeVar("P", bound=SchedulingProblem, covariant=True)
 Q = TypeVar("Q", bound=SchedulingProblem)
@@ -119,8 +112,10 @@ class StartingManager(ResourceManager, Generic[Q]):
         scheduler: Scheduler[Q, NodeSchedule],
         memoryless: bool = False,
         admission: Admission | None = None,
-        new_jobs: NewJobs | None = None,
+        new_jobs: Callable[[Mapping[JobId, Job], float], None] | None = None,
     ) -> None:
+        """`new_jobs` is called after each round with the jobs that arrived since the previous one, and the
+        time."""
         self._nodes = nodes
         self._scheduler = scheduler
         self._always_called = new_jobs is not None or not memoryless
@@ -154,8 +149,7 @@ class StartingManager(ResourceManager, Generic[Q]):
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
                 return refused
-        refused = self._nodes.submit(job)
-        if refused is not None:
+        if (refused := self._nodes.submit(job)) is not None:
             return refused
         if self._admission is not None:
             self._unfinished_of[job.user] += 1
@@ -233,7 +227,7 @@ class StartingManager(ResourceManager, Generic[Q]):
             self._asks_again_s = schedule.ask_again_s
             self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
-            self._listener.arrived(self._new_jobs, self._clock.now_s)
+            self._listener(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
 
     def _read(self, reading: MachineReading) -> bool:
@@ -271,8 +265,7 @@ class StartingManager(ResourceManager, Generic[Q]):
         now_s = self._clock.now_s
         late_s = now_s - asked_s
         nodes, running, orders = self._nodes, self._running, dict[RunId, DispatchOrder]()
-        starting = [(jobs[start.job], start) for start in schedule.starts]
-        for job, start in starting:
+        for job, start in [(jobs[start.job], start) for start in schedule.starts]:
             run = next(self._run_ids)
             if late_s:
                 start = start._replace(completion_s=start.completion_s + late_s)

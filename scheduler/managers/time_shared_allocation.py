@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import (
-    Job,
-    JobId,
-    NodeReading,
-    RunId,
-    Share,
-    Start,
-)
+from scheduler.model import Job, JobId, NodeReading, RunId, Share, Start
 from scheduler.notices import RunEnded
 from scheduler.ports import Clock
 from scheduler.problem import Running
@@ -80,9 +73,9 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         self._accounting = accounting
         self._characterisation = characterisation
         self._notes = notes
-        self._state = SystemState(memory_mb, contract)
+        self.state = SystemState(memory_mb, contract)
         self._job_of: dict[RunId, JobId] = {}
-        self.waiting = self._state.waiting
+        self.waiting = self.state.waiting
 
     def submit(self, job: Job) -> str | None:
         requirement = self._characterisation.requirement(job)
@@ -91,66 +84,49 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
                 f"jobs of class '{job.job_class}' with {job.n_tasks} tasks have not been measured; "
                 f"run one in isolation and enter what it used"
             )
-        refusal = self._contract.refusal(requirement, self._state.free_mb)
+        refusal = self._contract.refusal(requirement, self.state.free_mb)
         if refusal is None:
-            self._state.add(job, requirement)
+            self.state.add(job, requirement)
         return refusal
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> TimeSharedProblem:
         return TimeSharedProblem(now_s, self.waiting, self.view(), running)
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
-        self._state.start(job, start.nodes, now_s)
+        self.state.start(job, start.nodes, now_s)
         self._job_of[run] = job.id
         return ()
 
     def end(self, run: RunId, ended: RunEnded) -> None:
-        self._state.end(self._job_of.pop(run))
+        self.state.end(self._job_of.pop(run))
 
     def requeue(self, run: RunId) -> None:
-        self._state.requeue(self._job_of.pop(run))
+        self.state.requeue(self._job_of.pop(run))
 
     def set_available(self, node: int, is_available: bool) -> None:
-        self._state.set_available(node, is_available)
+        self.state.set_available(node, is_available)
 
     def read(self, reading: NodeReading) -> bool:
-        wrong = _what_is_wrong(reading)
-        if wrong is not None:
-            if self._notes is not None:
-                self._notes.bad_reading(reading, wrong)
-            return False
-        before = self._state.local(reading.node)
-        load = ReportedLoad(
-            reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
-        )
-        self._state.set_local(reading.node, load)
-        # Of the local load, only memory decides whether a job may start.
-        return (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb)
+        for what, value in (
+            ("a number of local tasks", reading.local_tasks),
+            ("a share of the CPU", reading.local_cpu),
+            ("memory", reading.local_memory_mb),
+        ):
+            if not (isfinite(value) and value >= 0):
+                if self._notes is not None:
+                    why = f"{what} was reported as {value:g}, expected zero or more"
+                    self._notes.bad_reading(reading, f"{why}; the previous reading is kept")
+                return False
+        load = reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
+        return self.state.set_local(reading.node, ReportedLoad(*load))
 
     def view(self) -> SharedNodes:
         """The nodes as schedulers and predictors see them."""
-        return self._state.view(self._measure)
-
-    def promise(self, job: JobId, by_s: float) -> None:
-        """Record that an unfinished job was promised to end by then."""
-        self._state.promise(job, by_s)
+        return self.state.view(self._measure)
 
     def _measure(self) -> None:
         for run, job in self._job_of.items():
-            self._state.measured(job, self._accounting.used_s(run), self._clock.now_s)
-
-
-def _what_is_wrong(reading: NodeReading) -> str | None:
-    """Why a reading is impossible, or None."""
-    numbers = {
-        "a number of local tasks": reading.local_tasks,
-        "a share of the CPU": reading.local_cpu,
-        "memory": reading.local_memory_mb,
-    }
-    for what, value in numbers.items():
-        if not (isfinite(value) and value >= 0):
-            return f"{what} was reported as {value:g}, expected zero or more; the previous reading is kept"
-    return None
+            self.state.measured(job, self._accounting.used_s(run), self._clock.now_s)
 
 
 @dataclass(frozen=True)
@@ -165,23 +141,16 @@ class Forecasting:
     notes: Notes
     promises: PromisesByForecast | None = None
 
-    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
-        view = self.nodes.view()
+    def __call__(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
+        view, rule = self.nodes.view(), self.promises
         for name, predictor in self.predictors.items():
             forecasts = predictor.predict(now_s, view)
             for forecast in forecasts:
                 self.notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
-            if self.promises is not None and name == self.promises.predictor:
-                self._promise(forecasts, jobs, now_s, self.promises)
-
-    def _promise(
-        self, forecasts: Iterable[Forecast], new: Mapping[JobId, Job], now_s: float, rule: PromisesByForecast
-    ) -> None:
-        for forecast in forecasts:
-            job = new.get(forecast.job)
-            if job is None or job.limit_s is None:
-                continue
-            by_s = job.arrival_s + job.limit_s
-            if rule.keeps(forecast, now_s, by_s):
-                self.nodes.promise(job.id, by_s)
-                self.notes.promised(job, by_s)
+                job = jobs.get(forecast.job)
+                if rule is None or name != rule.predictor or job is None or job.limit_s is None:
+                    continue
+                by_s = job.arrival_s + job.limit_s
+                if rule.keeps(forecast, now_s, by_s):
+                    self.nodes.state.promise(job.id, by_s)
+                    self.notes.promised(job, by_s)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scheduler.core.arrays import Floats, Floats2, Ints, Ints2
-from scheduler.naming import Misnamed
+from scheduler.naming import Misnamed, nearest
 from scheduler.node_resources.core import codes
 from scheduler.node_resources.core.codes import NONE
 from scheduler.node_resources.core.placement import Ranking, Rows, write_scores
@@ -42,17 +41,13 @@ def checked_name(name: str) -> str:
     if ":" in name:
         selection_by_name(name)
     elif name not in SELECTIONS:
-        near = get_close_matches(name, SELECTIONS, 1)
-        meant = f"; did you mean '{near[0]}'?" if near else ""
-        raise Misnamed(
-            f"'{name}' is no node selection; expected one of {', '.join(SELECTIONS)}, or module:Class{meant}"
-        )
+        expected = f"expected one of {', '.join(SELECTIONS)}, or module:Class{nearest(name, SELECTIONS)}"
+        raise Misnamed(f"'{name}' is no node selection; {expected}")
     return name
 
 
 def selection_by_name(name: str) -> NodeSelection:
     """A new selection: one of SELECTIONS, or of "module:Class". Raises Misnamed."""
-
     target = SELECTIONS.get(name, name)
     try:
         made: Any = resolve_name(target)()

@@ -9,27 +9,27 @@ def test_my_scheduler_keeps_the_contract():
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from scheduler.ports import AnyScheduler
 from scheduler.rules import Kind
-from scheduler.testing.consumable_nodes import ConsumableNodesContract
+from scheduler.testing import mapping, rigid, time_shared
 from scheduler.testing.examination import Caller, Contract, Examination, Here
 from scheduler.testing.examination import ContractBroken as ContractBroken
-from scheduler.testing.identical_nodes import FreeNodesContract
-from scheduler.testing.mapping import MappingContract
-from scheduler.testing.time_shared import TimeSharedContract
 
 CONSUMABLE = "consumable-nodes"
 
-CONTRACTS: dict[str, type[Contract[Any]]] = {
-    **{contract.kind: contract for contract in (MappingContract, FreeNodesContract, TimeSharedContract)},
-    CONSUMABLE: ConsumableNodesContract,
+CONTRACTS: dict[str, Contract] = {
+    Kind.MAPPING: Contract(Kind.MAPPING, mapping.mapping_outlines(), mapping.larger_on_machines()),
+    Kind.FREE_NODES: Contract(Kind.FREE_NODES, rigid.free_nodes_outlines(), rigid.larger_on_free_nodes()),
+    CONSUMABLE: Contract(Kind.FREE_NODES, rigid.consumable_outlines(), rigid.larger_on_consumable_nodes()),
+    Kind.TIME_SHARED: Contract(
+        Kind.TIME_SHARED, time_shared.time_shared_outlines(), time_shared.larger_on_shared_nodes()
+    ),
 }
 """By kind; for free nodes also with problems on nodes of which jobs request parts."""
 
 
-def contract_for(name: str) -> type[Contract[Any]]:
+def contract_for(name: str) -> Contract:
     """The contract with that name, or an alias of it. Raises ValueError."""
     return CONTRACTS[CONSUMABLE if name.replace("_", "-") == CONSUMABLE else Kind(name)]
 
@@ -48,5 +48,5 @@ def check_contract(
     time. `call` may limit the time of each decision (see `Caller`). Raises ContractBroken with the smallest
     problems that break a rule.
     """
-    contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)()
-    Examination(lambda: Here(make(), contract, call), contract, examples).run()
+    contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)
+    Examination(lambda: Here(make(), call), contract, examples).run()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TypeVar
+
 from scheduler.messages import UserError
 
 try:
@@ -14,4 +17,12 @@ except ImportError as error:
         "with: pip install 'sil-testbed[testing]'"
     ) from error
 
-__all__ = ["FlakyFailure", "HealthCheck", "Phase", "given", "settings", "st"]
+__all__ = ["FlakyFailure", "HealthCheck", "Phase", "exactly", "given", "settings", "st"]
+
+T = TypeVar("T")
+
+
+@cache
+def exactly(n: int, each: st.SearchStrategy[T]) -> st.SearchStrategy[list[T]]:
+    """Lists of n. Made once, like all strategies, since making one costs more than drawing from it."""
+    return st.lists(each, min_size=n, max_size=n)

@@ -1,6 +1,6 @@
 """Examining a scheduler: many small problems, drawn by Hypothesis, and the smallest that breaks each rule.
 
-What is specific to a kind of scheduling is a `Contract`; `scheduler.testing` has one for each kind.
+What is specific to a kind of scheduling is its class of `Outline`; `scheduler.testing` has the contracts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,35 +27,30 @@ NO_SMALLER_EXAMPLE = (rules.RETURNS_IN_TIME, rules.DETERMINISTIC)
 """Rules whose first example is kept: each smaller one would cost the time limit, or differ."""
 
 
-class Outline(Protocol):
-    """A small problem as plain values, from which equal problems can be built."""
-
-    @property
-    def n_jobs(self) -> int:
-        """Waiting and running jobs."""
-        ...
-
-    def build(self, first_id: int) -> SchedulingProblem:
-        """A new problem whose jobs are numbered from `first_id`, the waiting jobs first."""
-        ...
-
-
-Outlines = tuple[Outline, ...]
-
-
 P = TypeVar("P", bound=SchedulingProblem)
 
 
-class Contract(ABC, Generic[P]):
-    """The problems for schedulers of one kind, and what is specific to it in judging the answers."""
+class Outline(ABC, Generic[P]):
+    """A small problem as plain values, from which equal problems can be built, and what is specific to its
+    kind of scheduling in judging the answers."""
 
-    kind: ClassVar[Kind]
+    @property
+    @abstractmethod
+    def summary(self) -> tuple[int, str]:
+        """The number of its jobs, and what they are for, like "12 machines"."""
 
-    outlines: ClassVar[st.SearchStrategy[Outline]]
-    """Small problems, with ties and special cases."""
+    def __str__(self) -> str:
+        n_jobs, places = self.summary
+        return f"a problem of {n_jobs} jobs on {places}" if n_jobs > 12 else repr(self)
 
-    larger: ClassVar[Outlines]
-    """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
+    @property
+    @abstractmethod
+    def n_jobs(self) -> int:
+        """Waiting and running jobs."""
+
+    @abstractmethod
+    def build(self, first_id: int) -> P:
+        """A new problem whose jobs are numbered from `first_id`, the waiting jobs first."""
 
     def state(self, problem: P) -> Mapping[str, object]:
         """The parts of a problem that a scheduler must not change, by name."""
@@ -66,14 +61,28 @@ class Contract(ABC, Generic[P]):
     def startable(self, problem: P) -> JobId | None:
         """A job that must start now, as it could run and nothing else is going to happen; or None."""
 
-    def n_decisions(self, answer: Answer) -> int:
-        return len(answer.starts) if isinstance(answer, NodeSchedule) else len(answer.assignments)
-
     def exercised(self, problem: P, answer: Answer) -> Set[str]:
         """The rules of an answer that this one could have broken."""
-        if not self.n_decisions(answer):
+        if not n_decisions(answer):
             return {rules.RETURNS_A_SCHEDULE, rules.NO_JOB_FORGOTTEN}
-        return RULES_OF[self.kind].keys() - RULES_OF_CONDUCT.keys()
+        return RULES_OF[problem.kind].keys() - RULES_OF_CONDUCT.keys()
+
+
+Outlines = tuple[Outline[Any], ...]
+
+
+class Contract(NamedTuple):
+    """The problems for schedulers of one kind."""
+
+    kind: Kind
+    outlines: st.SearchStrategy[Outline[Any]]
+    """Small ones, with ties and special cases."""
+    larger: Outlines
+    """A few of a size at which schedulers for small cases only would fail, asked in a row."""
+
+
+def n_decisions(answer: Answer) -> int:
+    return len(answer.starts) if isinstance(answer, NodeSchedule) else len(answer.assignments)
 
 
 class BrokeRule(Exception):
@@ -91,26 +100,24 @@ class CannotAnswer(BrokeRule):
 class Candidate(Protocol):
     """A scheduler that is examined."""
 
-    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+    def answer(self, outline: Outline[Any], first_id: int) -> tuple[Answer, str | None]:
         """Its answer to the problem that `outline` builds, and the part of it that it has changed, if any.
         Raises what the scheduler raises, and TimeoutError if it does not return."""
         ...
 
 
-class Here(Generic[P]):
+class Here:
     """A candidate in this process. `call` may limit the time of each decision."""
 
-    def __init__(self, scheduler: AnyScheduler, contract: Contract[P], call: Caller) -> None:
+    def __init__(self, scheduler: AnyScheduler, call: Caller = lambda function: function()) -> None:
         self._scheduler = scheduler
-        self._contract = contract
         self._call = call
 
-    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+    def answer(self, outline: Outline[Any], first_id: int) -> tuple[Answer, str | None]:
         problem = outline.build(first_id)
         answer = self._call(lambda: self._scheduler.schedule(problem))
-        state = self._contract.state
-        now, before = state(cast("P", problem)), state(cast("P", outline.build(first_id)))
-        return answer, next((name for name in before if not _equal(now[name], before[name])), None)
+        now, before = outline.state(problem), outline.state(outline.build(first_id))
+        return answer, next((name for name, value in before.items() if not _equal(now[name], value)), None)
 
 
 class ContractBroken(AssertionError):
@@ -133,7 +140,7 @@ class Examination:
     """
 
     make: Callable[[], Candidate]
-    contract: Contract[Any]
+    contract: Contract
     examples: int = 200
     exercised: set[str] = field(default_factory=set, init=False)
     """Rules that some answer kept although it could have broken them."""
@@ -189,40 +196,42 @@ class Examination:
             raise self._gone
         if self._last is not None and self._last.rule in NO_SMALLER_EXAMPLE:
             raise self._last
+        # No job number occurs in two of them, since a scheduler may remember jobs.
+        first_ids = accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)
+        numbered = list(zip(outlines, first_ids, strict=True))
         try:
-            first, second = self._answers(outlines), self._answers(outlines)
-            for k, (answer, again) in enumerate(zip(first, second, strict=True)):
+            first, second = self._answers(numbered), self._answers(numbered)
+            for (outline, first_id), answer, again in zip(numbered, first, second, strict=True):
                 difference = first_difference(answer, again)
                 if difference is not None:
-                    job = _built(outlines)[k].jobs[difference].id if difference >= 0 else None
+                    job = outline.build(first_id).jobs[difference].id if difference >= 0 else None
                     message = f"two instances that were asked the same decided differently from job {job} on"
                     raise self._broken(rules.DETERMINISTIC, job, message, outlines)
             self.exercised.add(rules.DETERMINISTIC)
         except _Overlooked:
             return
 
-    def _answers(self, outlines: Outlines) -> list[Answer]:
-        candidate = self.make()
-        return [
-            self._answer(candidate, outline, first_id, outlines[: k + 1])
-            for k, (outline, first_id) in enumerate(zip(outlines, _first_ids(outlines), strict=True))
-        ]
+    def _answers(self, numbered: list[tuple[Outline[Any], int]]) -> list[Answer]:
+        candidate, answers, asked = self.make(), list[Answer](), Outlines()
+        for outline, first_id in numbered:
+            asked += (outline,)
+            answers.append(self._answer(candidate, outline, first_id, asked))
+        return answers
 
-    def _answer(self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines) -> Answer:
-        contract = self.contract
+    def _answer(self, candidate: Candidate, outline: Outline[Any], first_id: int, asked: Outlines) -> Answer:
         answer, changed = self._ask(candidate, outline, first_id, asked)
         self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
         fresh = outline.build(first_id)
         violation = fresh.violation(answer)
         if violation is not None:
             raise self._broken(violation.rule, violation.job, violation.message, asked)
-        self.exercised |= contract.exercised(fresh, answer)
+        self.exercised |= outline.exercised(fresh, answer)
         if changed is not None:
             raise self._broken(rules.PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
         self.exercised.add(rules.PROBLEM_UNTOUCHED)
-        if not contract.n_decisions(answer) or rules.MAKES_PROGRESS not in self.exercised:
-            job = contract.startable(fresh)
-            if job is not None and not contract.n_decisions(answer):
+        if not n_decisions(answer) or rules.MAKES_PROGRESS not in self.exercised:
+            job = outline.startable(fresh)
+            if job is not None and not n_decisions(answer):
                 message = f"job {job} could run, nothing is running, and no job is started: it waits for ever"
                 raise self._broken(rules.MAKES_PROGRESS, job, message, asked)
             if job is not None:
@@ -230,28 +239,25 @@ class Examination:
         return answer
 
     def _ask(
-        self, candidate: Candidate, outline: Outline, first_id: int, asked: Outlines
+        self, candidate: Candidate, outline: Outline[Any], first_id: int, asked: Outlines
     ) -> tuple[Answer, str | None]:
         try:
             return candidate.answer(outline, first_id)
-        except TimeoutError as error:
-            raise self._broken(
-                rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
-            ) from None
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
         except CannotAnswer as gone:
             self._gone = gone
             raise
-        except BrokeRule as error:
-            if error.rule not in RULES_OF_CONDUCT:
-                self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
-            raise self._broken(error.rule, None, str(error), asked) from error
-        except WrongKind as error:
-            raise self._broken(rules.RIGHT_KIND, None, str(error), asked) from error
-        except (KeyboardInterrupt, GeneratorExit):
-            raise
         except BaseException as error:
-            message = f"schedule raised {type(error).__name__}: {error}"
-            raise self._broken(rules.RAISES_NOTHING, None, message, asked) from error
+            rule, message = rules.RAISES_NOTHING, f"schedule raised {type(error).__name__}: {error}"
+            if isinstance(error, TimeoutError):
+                rule, message = rules.RETURNS_IN_TIME, f"schedule did not return: {error}"
+            elif isinstance(error, BrokeRule | WrongKind):
+                rule, message = getattr(error, "rule", rules.RIGHT_KIND), str(error)
+                if rule not in RULES_OF_CONDUCT:
+                    self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
+            cause = None if isinstance(error, TimeoutError) else error
+            raise self._broken(rule, None, message, asked) from cause
 
     def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
         if rule in self._overlooked:
@@ -266,12 +272,3 @@ class _Overlooked(Exception):
 
 def _equal(one: Any, other: Any) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
-
-
-def _built(outlines: Outlines) -> list[SchedulingProblem]:
-    """New problems; no job number occurs in two of them, since a scheduler may remember jobs."""
-    return [outline.build(first_id) for outline, first_id in zip(outlines, _first_ids(outlines), strict=True)]
-
-
-def _first_ids(outlines: Outlines) -> Iterator[int]:
-    return accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)

@@ -13,13 +13,12 @@ from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule
 from scheduler.problem import Running
-from scheduler.rules import Kind
-from scheduler.testing.drawing import st
-from scheduler.testing.examination import Contract, Outline, Outlines
+from scheduler.testing.drawing import exactly, st
+from scheduler.testing.examination import Outline
 
 
 @dataclass(frozen=True)
-class MappingOutline:
+class MappingOutline(Outline[MappingProblem]):
     """A small mapping problem.
 
     Machines with `ready_s` infinite are down; each `busy` one has a run that lasts until its ready time.
@@ -33,10 +32,9 @@ class MappingOutline:
     members: tuple[tuple[int, ...], ...]
     busy: frozenset[int]
 
-    def __str__(self) -> str:
-        if len(self.job_class_of) > 12:
-            return f"a problem of {len(self.job_class_of)} jobs on {len(self.ready_s)} machines"
-        return repr(self)
+    @property
+    def summary(self) -> tuple[int, str]:
+        return len(self.job_class_of), f"{len(self.ready_s)} machines"
 
     @property
     def n_jobs(self) -> int:
@@ -61,11 +59,77 @@ class MappingOutline:
 
         return MappingProblem(self.now_s, tuple(jobs), etc, read, running)
 
+    def state(self, problem: MappingProblem) -> Mapping[str, object]:
+        ready = problem.ready_times
+        found = {"etc": problem.etc.dense(), "ready_times": ready.machine_s, "clusters": ready.members}
+        return {**super().state(problem), **found}
 
-def larger_outlines() -> Outlines:
-    """Problems of a size at which schedulers for small cases only would fail, asked in a row."""
+    def startable(self, problem: MappingProblem) -> JobId | None:
+        ready_s = problem.ready_times.machine_s
+        if not np.isin(ready_s, (problem.now_s, np.inf)).all():
+            return None  # something is running or reserved, after which the scheduler is called again
+        able = np.isfinite(problem.machine_etc_s[:, np.isfinite(ready_s)]).any(axis=1)
+        return problem.jobs[int(able.argmax())].id if able.any() else None
+
+    def exercised(self, problem: MappingProblem, answer: Answer) -> Set[str]:
+        assert isinstance(answer, Schedule)
+        n_machines = len(self.ready_s)
+        tried = {
+            rules.CLASS_CAN_RUN_THERE: np.isinf(self.etc_s).any(),
+            rules.RESOURCE_AVAILABLE: np.isinf(self.ready_s).any(),
+            rules.CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= n_machines).any(),
+            rules.PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
+        }
+        return super().exercised(problem, answer) - {
+            rule for rule, was_tried in tried.items() if not was_tried
+        }
+
+
+SECONDS = st.one_of(st.integers(1, 9).map(float), st.floats(0.5, 50.0, width=32))
+CELL = st.one_of(SECONDS, SECONDS, SECONDS, st.just(np.inf))
+UNTIL_READY = st.one_of(st.just(0.0), st.just(0.0), st.integers(0, 20).map(float), st.just(np.inf))
+
+
+@cache
+def _row(n_machines: int, n_clusters: int) -> st.SearchStrategy[list[float]]:
+    row = exactly(n_machines + n_clusters, CELL)
+    return row.filter(lambda cells: min(cells[:n_machines]) < np.inf)
+
+
+@cache
+def _cluster(n_machines: int) -> st.SearchStrategy[set[int]]:
+    return st.sets(st.integers(0, n_machines - 1), min_size=1, max_size=n_machines)
+
+
+@cache
+def _classes_of_jobs(n_classes: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, n_classes - 1), min_size=1, max_size=12)
+
+
+@st.composite
+def mapping_outlines(draw: st.DrawFn) -> MappingOutline:
+    """Small problems with ties, clusters that share machines, machines that are down, and places that cannot
+    run a class; every class can run on some machine."""
+    n_machines = draw(st.integers(1, 5))
+    n_clusters = draw(st.integers(0, 2)) if n_machines > 1 else 0
+    n_classes = draw(st.integers(1, 3))
+    now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
+    ready_s = [now_s + later_s for later_s in draw(exactly(n_machines, UNTIL_READY))]
+    busy = {j for j in range(n_machines) if now_s < ready_s[j] < np.inf and draw(st.booleans())}
+    members = draw(exactly(n_clusters, _cluster(n_machines)))
+    return MappingOutline(
+        now_s,
+        tuple(map(tuple, draw(exactly(n_classes, _row(n_machines, n_clusters))))),
+        tuple(draw(_classes_of_jobs(n_classes))),
+        tuple(ready_s),
+        tuple(tuple(sorted(machines)) for machines in members),
+        frozenset(busy),
+    )
+
+
+def larger_on_machines() -> tuple[MappingOutline, ...]:
     rng = np.random.default_rng(1)
-    outlines: list[Outline] = []
+    outlines = []
     for n_jobs, n_machines, n_classes in ((60, 12, 5), (7, 40, 3), (200, 5, 40)):
         etc_s = rng.uniform(1.0, 100.0, (n_classes, n_machines + 2))
         etc_s[:, 1:][rng.random((n_classes, n_machines + 1)) < 0.1] = np.inf
@@ -82,90 +146,3 @@ def larger_outlines() -> Outlines:
         )
         outlines.append(outline)
     return tuple(outlines)
-
-
-# Strategies are made once, since making one costs more than drawing from it.
-
-SECONDS = st.one_of(st.integers(1, 9).map(float), st.floats(0.5, 50.0, width=32))
-CELL = st.one_of(SECONDS, SECONDS, SECONDS, st.just(np.inf))
-UNTIL_READY = st.one_of(st.just(0.0), st.just(0.0), st.integers(0, 20).map(float), st.just(np.inf))
-
-
-@cache
-def _etc(n_classes: int, n_machines: int, n_clusters: int) -> st.SearchStrategy[list[list[float]]]:
-    n = n_machines + n_clusters
-    row = st.lists(CELL, min_size=n, max_size=n).filter(lambda cells: min(cells[:n_machines]) < np.inf)
-    return st.lists(row, min_size=n_classes, max_size=n_classes)
-
-
-@cache
-def _until_ready(n_machines: int) -> st.SearchStrategy[list[float]]:
-    return st.lists(UNTIL_READY, min_size=n_machines, max_size=n_machines)
-
-
-@cache
-def _members(n_clusters: int, n_machines: int) -> st.SearchStrategy[list[set[int]]]:
-    cluster = st.sets(st.integers(0, n_machines - 1), min_size=1, max_size=n_machines)
-    return st.lists(cluster, min_size=n_clusters, max_size=n_clusters)
-
-
-@cache
-def _job_classes(n_classes: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, n_classes - 1), min_size=1, max_size=12)
-
-
-@st.composite
-def mapping_outlines(draw: st.DrawFn) -> MappingOutline:
-    """Small problems with ties, clusters that share machines, machines that are down, and places that cannot
-    run a class; every class can run on some machine."""
-    n_machines = draw(st.integers(1, 5))
-    n_clusters = draw(st.integers(0, 2)) if n_machines > 1 else 0
-    n_classes = draw(st.integers(1, 3))
-    now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
-    ready_s = [now_s + later_s for later_s in draw(_until_ready(n_machines))]
-    busy = {j for j in range(n_machines) if now_s < ready_s[j] < np.inf and draw(st.booleans())}
-    members = draw(_members(n_clusters, n_machines))
-    return MappingOutline(
-        now_s,
-        tuple(map(tuple, draw(_etc(n_classes, n_machines, n_clusters)))),
-        tuple(draw(_job_classes(n_classes))),
-        tuple(ready_s),
-        tuple(tuple(sorted(machines)) for machines in members),
-        frozenset(busy),
-    )
-
-
-class MappingContract(Contract[MappingProblem]):
-    kind = Kind.MAPPING
-
-    outlines = mapping_outlines()
-    larger = larger_outlines()
-
-    def state(self, problem: MappingProblem) -> Mapping[str, object]:
-        return {
-            "now_s": problem.now_s,
-            "jobs": problem.jobs,
-            "etc": problem.etc.dense(),
-            "ready_times": problem.ready_times.machine_s,
-            "clusters": problem.ready_times.members,
-            "running": dict(problem.running),
-        }
-
-    def startable(self, problem: MappingProblem) -> JobId | None:
-        ready_s = problem.ready_times.machine_s
-        if not np.isin(ready_s, (problem.now_s, np.inf)).all():
-            return None  # something is running or reserved, after which the scheduler is called again
-        able = np.isfinite(problem.machine_etc_s[:, np.isfinite(ready_s)]).any(axis=1)
-        return problem.jobs[int(able.argmax())].id if able.any() else None
-
-    def exercised(self, problem: MappingProblem, answer: Answer) -> Set[str]:
-        assert isinstance(answer, Schedule)
-        ready = problem.ready_times
-        tried = {
-            rules.CLASS_CAN_RUN_THERE: np.isinf(problem.etc.by_class_s).any(),
-            rules.RESOURCE_AVAILABLE: np.isinf(ready.machine_s).any(),
-            rules.CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= ready.n_machines).any(),
-            rules.PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
-        }
-        untried = {rule for rule, was_tried in tried.items() if not was_tried}
-        return super().exercised(problem, answer) - untried

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from scheduler.model import ON_NODES, Job, JobId, RunId
+from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.problem import Running
-from scheduler.rules import Kind
-from scheduler.testing.drawing import st
-from scheduler.testing.examination import Contract, Outline, Outlines
+from scheduler.testing.drawing import exactly, st
+from scheduler.testing.examination import Outline
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
@@ -22,7 +21,7 @@ NODE_MB = 512.0
 
 
 @dataclass(frozen=True)
-class TimeSharedOutline:
+class TimeSharedOutline(Outline[TimeSharedProblem]):
     """A small problem on time-shared nodes.
 
     The first `n_running` jobs, as many of them as fit, run already: FCFS started them on the least loaded
@@ -36,10 +35,9 @@ class TimeSharedOutline:
     n_running: int
     now_s: float
 
-    def __str__(self) -> str:
-        if len(self.jobs) > 12:
-            return f"a problem of {len(self.jobs)} jobs on {self.n_nodes} time-shared nodes"
-        return repr(self)
+    @property
+    def summary(self) -> tuple[int, str]:
+        return len(self.jobs), f"{self.n_nodes} time-shared nodes"
 
     @property
     def n_jobs(self) -> int:
@@ -60,15 +58,24 @@ class TimeSharedOutline:
 
     def _start_some(self, state: SystemState, running: dict[RunId, Running]) -> None:
         waiting = list(state.waiting)
-        problem = TimeSharedProblem(self.now_s, waiting, state.view())
-        for k, start in enumerate(Loras(selection="first_fit").schedule(problem).starts):
+        for k, start in enumerate(_first_fit(TimeSharedProblem(self.now_s, waiting, state.view()))):
             job = waiting[start.job]
             state.start(job, start.nodes, self.now_s / 2)
             state.measured(job.id, 0.25 * state.requirement(job.id).cpu_s, self.now_s)
             running[RunId(k)] = Running(job, ON_NODES, start.nodes, start.completion_s)
 
+    def state(self, problem: TimeSharedProblem) -> Mapping[str, object]:
+        jobs = problem.shared_nodes.jobs
+        return {**super().state(problem), "jobs.used_s": jobs.used_s, "jobs.run_s": jobs.run_s}
 
-# Strategies are made once, since making one costs more than drawing from it.
+    def startable(self, problem: TimeSharedProblem) -> JobId | None:
+        starts = () if problem.running else _first_fit(problem)
+        return problem.jobs[starts[0].job].id if starts else None
+
+
+def _first_fit(problem: TimeSharedProblem) -> Sequence[Start]:
+    return Loras(selection="first_fit").schedule(problem).starts
+
 
 LOCAL_LOAD = st.sampled_from(
     [
@@ -88,27 +95,21 @@ def _jobs(n_nodes: int) -> st.SearchStrategy[list[Requirement]]:
     return st.lists(requirement, min_size=1, max_size=8)
 
 
-@cache
-def _local(n_nodes: int) -> st.SearchStrategy[list[ReportedLoad]]:
-    return st.lists(LOCAL_LOAD, min_size=n_nodes, max_size=n_nodes)
-
-
 @st.composite
 def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
     """A few nodes, some with local users, and jobs of which each could run on the empty cluster."""
     n_nodes = draw(st.integers(1, 5))
     contract = SocialContract(0.5, draw(st.integers(1, 3)), draw(st.sampled_from([1.0, 1.5, np.inf])))
     jobs = draw(_jobs(n_nodes))
-    local = draw(_local(n_nodes))
+    local = draw(exactly(n_nodes, LOCAL_LOAD))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
     n_running = draw(st.integers(0, len(jobs) - 1))
     return TimeSharedOutline(n_nodes, contract, tuple(local), tuple(jobs), n_running, now_s)
 
 
-def larger_outlines() -> Outlines:
-    """Problems of a size at which schedulers for small cases only would fail."""
+def larger_on_shared_nodes() -> tuple[TimeSharedOutline, ...]:
     rng = np.random.default_rng(1)
-    outlines: list[Outline] = []
+    outlines = []
     for n_jobs, n_nodes in ((40, 16), (8, 64), (120, 8)):
         sizes = [k for k in (1, 2, 4, 8) if k <= n_nodes]
         jobs = tuple(
@@ -126,28 +127,3 @@ def larger_outlines() -> Outlines:
         )
         outlines.append(TimeSharedOutline(n_nodes, SocialContract(0.5, 4), local, jobs, n_jobs // 2, 100.0))
     return tuple(outlines)
-
-
-class TimeSharedContract(Contract[TimeSharedProblem]):
-    kind = Kind.TIME_SHARED
-
-    outlines = time_shared_outlines()
-    larger = larger_outlines()
-
-    def state(self, problem: TimeSharedProblem) -> Mapping[str, object]:
-        shared = problem.shared_nodes
-        return {
-            "now_s": problem.now_s,
-            "jobs": list(problem.jobs),
-            "running": dict(problem.running),
-            "the queue": shared.waiting,
-            "the running jobs": shared.running,
-            **shared.nodes._asdict(),
-            **{f"jobs.{name}": column for name, column in shared.jobs._asdict().items()},
-        }
-
-    def startable(self, problem: TimeSharedProblem) -> JobId | None:
-        if problem.running:
-            return None
-        starts = Loras(selection="first_fit").schedule(problem).starts
-        return problem.jobs[starts[0].job].id if starts else None

@@ -75,38 +75,26 @@ class TimeSharedProblem(SchedulingProblem):
         }
 
     def violation(self, answer: object) -> Violation | None:
-        return first_violation(self, answer, _SocialLimits(self.shared_nodes))
+        added: defaultdict[int, list[Requirement]] = defaultdict(list)
 
+        def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            requirement = self.shared_nodes.requirement(i)
+            wrong = too_few_or_many(job, nodes, requirement.n_tasks)
+            if wrong is not None:
+                return wrong
+            for n in nodes:
+                added[n].append(requirement)
+                exceeded = self._exceeded(n, added[n])
+                if exceeded is not None:
+                    message = f"job {job.id} is started on node {n}, which would then carry {exceeded}"
+                    return Violation(SOCIAL_CONTRACT, job.id, message)
+            return None
 
-TimeSharedScheduler = Scheduler[TimeSharedProblem, NodeSchedule]
-
-
-class _SocialLimits:
-    """A node takes tasks up to its parallel MPL, memory and CPU."""
-
-    def __init__(self, shared: SharedNodes) -> None:
-        self._shared = shared
-        self._added: defaultdict[int, list[Requirement]] = defaultdict(list)
-
-    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
-        requirement = self._shared.requirement(i)
-        wrong = too_few_or_many(job, nodes, requirement.n_tasks)
-        if wrong is not None:
-            return wrong
-        for n in nodes:
-            self._added[n].append(requirement)
-            exceeded = self._exceeded(n, self._added[n])
-            if exceeded is not None:
-                message = f"job {job.id} is started on node {n}, which would then carry {exceeded}"
-                return Violation(SOCIAL_CONTRACT, job.id, message)
-        return None
-
-    def overbooked(self) -> Violation | None:
-        return None  # every start was checked together with those before it
+        return first_violation(self, answer, use)
 
     def _exceeded(self, n: int, added: list[Requirement]) -> str | None:
         """The limit of node n that the tasks `added` exceed."""
-        nodes = self._shared.nodes
+        nodes = self.shared_nodes.nodes
         jobs = int(nodes.n_jobs[n]) + len(added)
         if jobs > nodes.most_jobs[n]:
             return f"{jobs} parallel tasks; {nodes.most_jobs[n]} are allowed"
@@ -117,6 +105,9 @@ class _SocialLimits:
         if cpu > nodes.most_cpu[n] + 2 * SLACK:
             return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
         return None
+
+
+TimeSharedScheduler = Scheduler[TimeSharedProblem, NodeSchedule]
 
 
 def requirement_in(jobs: Jobs, row: int) -> Requirement:

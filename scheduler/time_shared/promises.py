@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -59,39 +58,35 @@ class Promising:
         shared = problem.shared_nodes
         shared.measure()
         trial = _Trial(shared, self._in_turn, problem.now_s)
-        trial.start_in_turn()
-        ahead = trial.ahead(self._methods)
-        while (started := self._next_out_of_turn(trial, ahead)) is not None:
-            trial, ahead = started
+        while trial.waiting and trial.choose(trial.waiting[0]):
+            trial.start(trial.waiting[0])
+        trial.look_ahead(self._methods)
+        while (started := self._next_out_of_turn(trial)) is not None:
+            trial = started
         return trial.schedule(problem)
 
-    def _next_out_of_turn(self, trial: _Trial, ahead: _Ahead) -> tuple[_Trial, _Ahead] | None:
-        """The state with one more job started, and its look-ahead."""
-        waiting = trial.waiting[1:]
-        threatened = [row for row in waiting if row in ahead.broken]
-        others = [row for row in waiting if row not in ahead.broken]
-        for row in (*threatened, *others):
-            started = trial.with_started(row)
+    def _next_out_of_turn(self, trial: _Trial) -> _Trial | None:
+        """The state with one more job started."""
+        # The threatened ones first.
+        for row in sorted(trial.waiting[1:], key=lambda row: row not in trial.broken):
+            started, head = trial.with_started(row), trial.waiting[0]
             if started is None:
                 continue
-            then = started.ahead(self._methods)
-            head = trial.waiting[0]
-            delays_head = then.start_s[head] > ahead.start_s[head] + TOGETHER_S
-            rescued = row in ahead.broken and row not in then.broken
-            if then.broken <= ahead.broken and (rescued or not delays_head):
-                return started, then
+            started.look_ahead(self._methods)
+            delays_head = started.start_s[head] > trial.start_s[head] + TOGETHER_S
+            rescued = row in trial.broken and row not in started.broken
+            if started.broken <= trial.broken and (rescued or not delays_head):
+                return started
         return None
-
-
-class _Ahead(NamedTuple):
-    """Predicted starts by row, in seconds from now, and the rows of jobs whose promises are broken."""
-
-    start_s: Floats
-    broken: frozenset[int]
 
 
 class _Trial:
     """A copy of the state in which jobs can be started."""
+
+    start_s: Floats
+    """Predicted starts by row, in seconds from now."""
+    broken: frozenset[int]
+    """The rows of the jobs whose promises are predicted to be broken."""
 
     def __init__(self, shared: SharedNodes, in_turn: Loras, now_s: float) -> None:
         self._shared = shared
@@ -104,33 +99,29 @@ class _Trial:
         self.started: list[int] = []
         self._chosen = np.empty(shared.n_nodes, dtype=np.int64)
 
-    def start_in_turn(self) -> None:
-        while self.waiting and self._choose(self.waiting[0]):
-            self._start(self.waiting[0])
-
     def with_started(self, row: int) -> _Trial | None:
         """This state with one more job started, whatever waits before it; None if it does not fit."""
-        if not self._choose(row):
+        if not self.choose(row):
             return None
         other = copy(self)
         other._jobs, other._nodes = copied(self._jobs), copied(self._nodes)
         other.waiting, other._running, other.started = self.waiting[:], self._running[:], self.started[:]
-        other._start(row)
+        other.start(row)
         return other
 
-    def ahead(self, methods: Methods) -> _Ahead:
-        """The look-ahead if all others start in turn."""
+    def look_ahead(self, methods: Methods) -> None:
+        """Predict what happens if all others start in turn."""
         jobs, nodes = copied(self._jobs), copied(self._nodes)
         queues = queues_of(self.waiting, self._running)
         forecasts = room_for_forecasts(len(jobs.id))
         look_ahead(system_of(jobs, nodes, queues), forecasts, self._in_turn.policy, methods)
         by_s = {row: self._shared.promised.get(self._jobs.id[row]) for row in (*self._running, *self.waiting)}
-        broken = frozenset(
+        self.start_s = forecasts.start_s
+        self.broken = frozenset(
             row
             for row, limit_s in by_s.items()
             if limit_s is not None and forecasts.end_s[row] > limit_s - self._now_s + TOGETHER_S
         )
-        return _Ahead(forecasts.start_s, broken)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         rows = np.array(self.started, dtype=np.int64)
@@ -146,12 +137,12 @@ class _Trial:
         rows, policy = self._shared.waiting, self._in_turn.policy.node_selection
         return WaitReasons(rows, self._jobs, self._nodes, policy, head, held_back)
 
-    def _choose(self, row: int) -> bool:
+    def choose(self, row: int) -> bool:
         """Choose the nodes for a job; False if it cannot start now."""
         policy = self._in_turn.policy.node_selection
         return bool(select_nodes(self._jobs, self._nodes, policy, row, self._chosen))
 
-    def _start(self, row: int) -> None:
+    def start(self, row: int) -> None:
         """Start a job on the chosen nodes."""
         put(self._jobs, self._nodes, row, self._chosen)
         self.waiting.remove(row)

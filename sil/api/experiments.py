@@ -10,15 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
+from sil.api.calls import Isolating
 from sil.declared import as_keyword, spread
 from sil.runs.under_test import Factory, among, by_name
 from sil.settings import experiment_file, files
 from sil.settings.replays import AtSite
-from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from sil.api.experiment_results import ExperimentResults
-    from sil.api.progress import OnFault
     from sil.experiment.run import SiteChoice
     from sil.runs.under_test import Find
     from sil.trust.foreign_code import Named
@@ -98,10 +97,7 @@ class Experiment:
         *,
         at: AtSite,
         folder: str | Path | None = None,
-        isolate: bool = False,
-        where: Execution,
-        on_fault: OnFault = "raise",
-        progress: bool = True,
+        call: Isolating,
         trust: bool = False,
     ) -> ExperimentResults:
         """Run the experiment, with the results of the command `sil run`.
@@ -113,7 +109,7 @@ class Experiment:
           history up to this run.
         * `folder`: for the results; a call with the same experiment and folder resumes an interrupted one. By
           default they are kept until the object that is returned is no longer used.
-        {where}
+        {call}
         * `trust`: modules and commands that the file or its site names may be run. Schedulers that are given
           in Python are trusted, as is what the user's list of trusted files has.
 
@@ -122,12 +118,10 @@ class Experiment:
         the experiment. Raises UserError if a file names code that is not trusted.
         """
         from sil.api.experiment_results import raise_faults
-        from sil.api.progress import is_elsewhere, raises, working
         from sil.experiment.run import SiteChoice
         from sil.trust.consent import permit, refuse
         from site_db.store import parse_address
 
-        raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
         address = None if at.site is None else parse_address(at.site)
         if not trust:
@@ -137,11 +131,12 @@ class Experiment:
         if folder is None:
             kept = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
             folder = kept.name
-        with working(self.settings.name, "runs", progress, isolate, where) as (listener, executor):
-            find = among(experiment._given, isolated, raises_faults and not isolated)
+        with call.listened(self.settings.name, "runs") as (listener, executor):
+            isolated = call.is_elsewhere
+            find = among(experiment._given, isolated, call.raises_faults and not isolated)
             found = _or_what_is_done(experiment, find, Path(folder), executor, choice, listener)
         found.kept = found.kept or kept
-        if raises_faults:
+        if call.raises_faults:
             raise_faults(found)
         return found
 

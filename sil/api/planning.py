@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from sil.api.calls import Calling
 from sil.api.charts import Chart
-from sil.api.progress import OnFault, raises, working
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, Watch, answer_questions, fault_texts
@@ -24,7 +24,6 @@ from sil.settings import files
 from sil.settings.experiment_file import changed
 from sil.trust.consent import Ask, permit, refuse
 from sil.trust.foreign_code import foreign_code
-from sil.workers.execution import Execution
 from sil.workers.executor import Executor
 from sil.workers.runner import OnProgress, Runner
 from sil.workers.store import Store
@@ -39,9 +38,7 @@ def plan(
     schedulers: object = None,
     site: str | None = None,
     folder: str | Path | None = None,
-    where: Execution,
-    on_fault: OnFault = "raise",
-    progress: bool = True,
+    call: Calling,
     trust: bool = False,
     **settings: Any,
 ) -> PlanAnswers:
@@ -52,17 +49,14 @@ def plan(
     * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file.
     * `folder`: where finished runs are stored, so that a call with the same folder resumes an interrupted
       plan and repeats no run.
-    {where}
-    * `on_fault`: a scheduler that breaks a rule ends the call with SchedulerFault ("raise"), after all others
-      are answered, or is noted in `PlanAnswers.faults` ("keep").
+    {call}
     * `trust`: modules and commands that the file or its site names may be run, as for `Experiment.run`.
     * `settings` replace those of the file: `budget=40_000`, `seed=2`, `confidence=0.9`.
 
-    Ctrl-C raises KeyboardInterrupt: answers rest on complete comparisons. Raises UserError for invalid
-    settings (UserError for code that is not trusted), and SchedulerFault if no scheduler is left that has
-    broken no rule.
+    A fault is raised after all others are answered. Ctrl-C raises KeyboardInterrupt: answers rest on complete
+    comparisons. Raises UserError for invalid settings (and for code that is not trusted), and SchedulerFault
+    if no scheduler is left that has broken no rule.
     """
-    raises_faults = raises(on_fault)
     given = None if schedulers is None else by_name(schedulers)
     settings["schedulers"] = None if given is None else tuple(given)
     asked = Asked.of(str(plan), site, settings, None if trust else refuse("give trust=True"))
@@ -70,10 +64,10 @@ def plan(
         make_usable(Path(folder))
     find = among(given or {}, isolated=True)
     store = None if folder is None else Path(folder)
-    with working(asked.plan.name, "runs", progress, True, where) as (listener, executor):
+    with call.listened(asked.plan.name, "runs") as (listener, executor):
         try:
             found = asked.answered(store, executor, listener.progressed, lambda *look: None, find)
-            faults = found.faults if raises_faults else {}
+            faults = found.faults if call.raises_faults else {}
         except AllAtFault as none_left:
             faults = none_left.faults
     for scheduler, fault in faults.items():

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Literal
+from typing import Any
 
 from markupsafe import escape
 from rich.console import Console
@@ -22,16 +22,10 @@ from rich.progress import (
 )
 
 from scheduler.messages import printable
-from sil.api.settings import one_of
-from sil.workers.execution import Execution
-from sil.workers.executor import Executor, Inline, Listener
+from sil.workers.executor import Listener
 
 SHOWN_EVERY_S = 0.2
 """In notebooks."""
-
-
-DESCRIPTION = TextColumn("{task.description}", markup=False)
-"""What a bar counts, in which names stand for themselves."""
 
 
 class ProgressBar(Listener):
@@ -40,11 +34,24 @@ class ProgressBar(Listener):
     def __init__(self, progress: Progress, name: str) -> None:
         self._progress = progress
         self._name = self._doing = printable(name)
-        self._bar = progress.add_task(f"{self._name}: reading", total=None)
+        self._bar = progress.add_task("", total=None)
+        self.update(description=f"{self._name}: reading")
+
+    def update(self, **what: Any) -> None:
+        """Change what is shown."""
+        self._progress.update(self._bar, **what)
 
     def progressed(self, done: int, total: int | None) -> None:
         what = self._doing if done else f"{self._name}: starting"
-        self._progress.update(self._bar, completed=done, total=total, description=what)
+        self.update(completed=done, total=total, description=what)
+
+    def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
+        """Shows also which question of a plan is being answered, and how many options are unsettled."""
+        self._doing = (
+            f"{self._name}, {question} under {printable(scheduler)}: "
+            f"{unsettled} to settle after {replications} each"
+        )
+        self.update(description=self._doing)
 
     def notify(self, sentence: str) -> None:
         warn(sentence)
@@ -54,7 +61,7 @@ def bars(unit: str, console: Console) -> Progress:
     """Progress bars that count items of this kind, and disappear in the end."""
     return Progress(
         SpinnerColumn(),
-        DESCRIPTION,
+        TextColumn("{task.description}", markup=False),  # in which names stand for themselves
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(unit),
@@ -128,30 +135,3 @@ def warn(sentence: str) -> None:
     ):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(printable(sentence), stacklevel=depth)
-
-
-OnFault = Literal["raise", "keep"]
-
-
-def raises(on_fault: OnFault) -> bool:
-    """Whether faults are raised. Raises UserError for another word."""
-    return one_of(["raise", "keep"], on_fault, "on_fault") == "raise"
-
-
-def is_elsewhere(isolate: bool, where: Execution) -> bool:
-    """Whether other processes than this one do the work."""
-    return isolate or where != Execution()
-
-
-@contextmanager
-def working(
-    name: str, unit: str, progress: bool, isolate: bool, where: Execution
-) -> Iterator[tuple[Listener, Executor]]:
-    """A listener that shows progress, and what does the work: this process, or others if they are asked for.
-    Raises UserError."""
-    with shown(name, unit, progress) as listener:
-        if not is_elsewhere(isolate, where):
-            yield listener, Inline()
-            return
-        with where.executor() as executor:
-            yield listener, executor

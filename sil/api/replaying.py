@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.progress import OnFault, is_elsewhere, raises, shown, warn, working
-from sil.api.settings import given_log, one_of
-from sil.declared import as_keyword, spread
+from sil.api.calls import Isolating
+from sil.api.progress import shown, warn
+from sil.api.settings import given_log
+from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
 from sil.experiment.replays import replay_all
@@ -30,7 +31,6 @@ from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.json_text import file_name
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
-from sil.workers.execution import Execution
 from sil.workers.executor import Inline, Interrupted
 from sil.workload.job_log import JobLog
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -49,10 +49,7 @@ def replay(
     *,
     how: ReplaySettings,
     bound_s: float = BOUND_S,
-    isolate: bool = False,
-    where: Execution,
-    on_fault: OnFault = "raise",
-    progress: bool = True,
+    call: Isolating,
 ) -> Replays:
     """Replay a log of rigid jobs under some schedulers, with the results of the command `sil replay`.
 
@@ -60,31 +57,27 @@ def replay(
       `factory`); several of them, or a dictionary of them by name. Instances are copied for each run.
     {how}
     * `bound_s`: run times that are shorter count as this many seconds in bounded slowdowns.
-    * `isolate`: run your schedulers in processes of their own, so that nothing they do affects this one.
-      With `workers` or `dask` they are isolated.
-    {where}
-    * `on_fault`: a scheduler that breaks a rule or raises an exception ends the call with SchedulerFault
-      ("raise"), whose cause is that exception, or is noted in `Replays.faults` ("keep").
+    {call}
 
     Ctrl-C returns the results of the schedulers that are done, with a warning. Raises UserError for invalid
     settings, and for schedulers that cannot replay this log.
     """
     if how.pause_at_s is not None:
-        where = Execution()  # Enter is pressed in this process
-    isolate |= how.memory_limit_mb is not None  # of a process of its own
-    raises_faults, isolated = raises(on_fault), is_elsewhere(isolate, where)
-    under_test = named(schedulers, isolated, raises_faults and not isolated)
+        call = replace(call, workers=None, dask=None)  # Enter is pressed in this process
+    if how.memory_limit_mb is not None:  # of a process of its own
+        call = replace(call, isolate=True)
+    under_test = named(schedulers, call.is_elsewhere, call.raises_faults and not call.is_elsewhere)
     of_log = Replay.checked(given_log(log, bound_s), how, list(under_test.values()))
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
-    with working(of_log.log.name, "jobs", progress, isolate, where) as (listener, executor):
+    with call.listened(of_log.log.name, "jobs") as (listener, executor):
         try:
             replay_all(of_log, list(under_test.values()), found.folder, executor, ALL_JOBS, listener)
         except Interrupted as interrupted:
             if not found.schedulers:
                 raise KeyboardInterrupt from None
             warn(f"interrupted: {interrupted}; the others are left out")
-    if raises_faults:
+    if call.raises_faults:
         _raise_fault(found)
     return found
 
@@ -216,7 +209,8 @@ class Replays:
         return replay_folder.read(self.folder)
 
     def _folder_of(self, scheduler: str) -> Path:
-        one_of(self.schedulers, scheduler, "scheduler")
+        known = Setting(known=tuple(self.schedulers))
+        Field("scheduler", str, setting=known).checked(scheduler, "scheduler")
         return self.folder / file_name(scheduler)
 
     def _explained(self, scheduler: str) -> Replays:

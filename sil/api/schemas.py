@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
-from inspect import cleandoc, getsource
-from itertools import pairwise
+from inspect import cleandoc
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import ModelSchema
 
+from sil.declared import sentences_of, without_sentences
 from sil.planning.plan_file import Plan
 from sil.settings.experiment_file import Experiment
 from sil.settings.files import FIXTURES
@@ -31,33 +29,15 @@ def schema_of(kind: str) -> dict[str, Any]:
 
 
 class _WithDocstrings(GenerateJsonSchema):
-    """Describes fields by the strings below them. Pydantic could do so itself, but it would each time
-    that a model is imported."""
+    """Describes fields by the lists in the docstrings of their models."""
 
     def model_schema(self, schema: ModelSchema) -> dict[str, Any]:
-        found = super().model_schema(schema)
-        described = {key: text for cls in reversed(schema["cls"].__mro__) for key, text in _described(cls)}
-        for name, field in schema["cls"].model_fields.items():
-            if name in described:
-                found["properties"][field.alias or name].setdefault("description", described[name])
+        found, cls = super().model_schema(schema), schema["cls"]
+        if "description" in found:
+            found["description"] = cleandoc(without_sentences(cls.__doc__))
+        for name, sentence in sentences_of(cls).items():
+            found["properties"][name].setdefault("description", sentence)
         return found
-
-
-def _described(cls: type) -> list[tuple[str, str]]:
-    """The fields that a class adds to a model, and the strings below them."""
-    if not issubclass(cls, BaseModel) or cls is BaseModel:
-        return []
-    (body,) = ast.parse(dedent(getsource(cls))).body
-    assert isinstance(body, ast.ClassDef)
-    return [
-        (field.target.id, cleandoc(text.value.value))
-        for field, text in pairwise(body.body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    ]
 
 
 def write_schemas(folder: Path) -> None:

@@ -5,31 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from math import inf
 from numbers import Real
-from typing import TypeVar
 
 from scheduler import UserError
 from sil.trace.log_clock import LogClock
 from sil.workload.job_log import JobLog
 
-Choice = TypeVar("Choice", bound=StrEnum)
 Duration = float | str | timedelta
 """Seconds, or a text like "60d" with one of the units s, m, h, d and w."""
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-
-
-def choice(kind: type[Choice], name: str, setting: str) -> Choice:
-    """Raises UserError if there is no such choice."""
-    return kind(one_of(list(kind), name, setting))
-
-
-def one_of(known: list[Choice] | list[str], name: str, setting: str) -> str:
-    """Raises UserError if it is none of those known."""
-    if name not in known:
-        raise UserError(f"{setting} is {name!r}; expected one of {', '.join(known)}")
-    return name
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 
 
 def given_log(log: object, bound_s: float | None = None) -> JobLog:
@@ -60,12 +45,12 @@ def second_of_log(moment: Moment, clock: LogClock) -> float:
 def since_first_s(moment: Moment, clock: LogClock) -> float:
     """Seconds since the first submission. Raises UserError for what is no time, and for a date of a log
     without dates."""
-    if isinstance(moment, datetime) or (isinstance(moment, str) and not _DURATION.fullmatch(moment)):
+    if isinstance(moment, datetime) or (isinstance(moment, str) and not DURATION.fullmatch(moment)):
         return clock.since_first_s(moment)
     return seconds(moment)
 
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.ASCII)
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.ASCII)
 
 
 def seconds(duration: Duration) -> float:
@@ -74,9 +59,9 @@ def seconds(duration: Duration) -> float:
         return duration.total_seconds()
     if not isinstance(duration, str):
         return float(duration)
-    found = _DURATION.fullmatch(duration)
+    found = DURATION.fullmatch(duration)
     if found is None:
         raise UserError(
             f"{duration!r} is no duration; expected seconds, or a text like '90s', '12h' or '60d'"
         )
-    return float(found[1]) * _UNITS_S[found[2] or "s"]
+    return float(found[1]) * UNITS_S[found[2] or "s"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sil.api.settings import choice
+from sil.declared import choice
 from sil.report.listing import Listing
 from sil.site.experience_listings import latest_runs, one_job_class, overview, past_demand
 from site_db import sites, store

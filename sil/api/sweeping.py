@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.progress import warn, working
-from sil.api.settings import choice, given_log
-from sil.declared import as_keyword, spread, whole_number
+from sil.api.calls import Working
+from sil.api.progress import warn
+from sil.api.settings import given_log
+from sil.declared import as_keyword, choice, spread
 from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.jobs import BOUND_S
@@ -20,13 +21,9 @@ from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.runs.under_test import check_for_logs, named
 from sil.settings.replays import Asking, Estimates
-from sil.workers.execution import Execution
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
-from sil.workload.slices import equal_slices, slices_of_size, with_warm_up
-
-if TYPE_CHECKING:
-    pass
+from sil.workload.settings import Slicing
 
 
 @spread(as_keyword)
@@ -36,23 +33,16 @@ def sweep(
     *,
     load: float | Sequence[float] = 1.0,
     estimates: str | Sequence[str] = "user",
-    slices: int = 1,
-    slice_jobs: int | None = None,
-    warm_up_jobs: int | None = None,
+    cut: Slicing,
     bound_s: float = BOUND_S,
     how: Asking,
-    where: Execution,
-    progress: bool = True,
+    where: Working,
 ) -> Sweep:
     """Replay every slice of some logs under every scheduler, load and kind of estimates, with the results of
     the command `sil sweep`.
 
     * `load`: factors by which times between arrivals are divided.
-    * `slices`: the number of slices of each log, with equally many jobs; or with `slice_jobs` slices of so
-      many jobs, and what remains is left out.
-    * `warm_up_jobs`: how many jobs of the log are replayed before each slice, and half as many after it,
-      without being measured; 0 for slices that begin with an empty machine, as the first one always does. By
-      default as many as a slice has, at most 1,000.
+    {cut}
     {how}
     {where}
 
@@ -62,19 +52,17 @@ def sweep(
     under_test = named(schedulers, isolated=True, raises_faults=False)
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
     of = [given_log(log, bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
-    sizes, cut = (slices, equal_slices) if slice_jobs is None else (slice_jobs, slices_of_size)
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
-    warm_up = None if warm_up_jobs is None else whole_number(warm_up_jobs, "warm_up_jobs", least=0)
     kinds = [estimates] if isinstance(estimates, str) else estimates
     wanted = LogSweep(
-        tuple(with_warm_up(cut(log, sizes), warm_up) for log in of),
+        tuple(map(cut.of, of)),
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),
         how,
     )
     names = tuple(scheduler.label for scheduler in wanted.schedulers)
-    with working("sweep", "replays", progress, True, where) as (listener, executor):
+    with where.listened("sweep", "replays") as (listener, executor):
         try:
             found = Sweep(run_sweep(wanted, executor, listener), names)
         except Interrupted as interrupted:

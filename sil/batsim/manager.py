@@ -17,13 +17,14 @@ from scheduler.rules import EACH_JOB_ONCE, MAKES_PROGRESS, NOT_IN_THE_PAST, PREE
 from sil.batsim import messages
 from sil.batsim.messages import WORKLOAD, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
-from sil.batsim.process import NoReply
+from sil.batsim.process import Ask
 from sil.batsim.session import Session, SessionJob
 from sil.workload.job_log import LARGEST
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 from sil.world.guard.scheduler import Guard
+from sil.world.monitors import NodeChanges
 
 MOST_REGISTERED, REGISTERED_PER_JOB = 10_000, 10
 """Jobs of its own that a scheduler may register, and how many more for each job of the log: with one that
@@ -34,16 +35,15 @@ class BatsimManager(ResourceManager):
     """Sends all events of one instant to a scheduler in one message, and carries out its reply.
 
     Decisions happen at their timestamps, up to the `now` of the reply: until then the scheduler is busy and
-    receives no events. `ask` sends a message and returns the reply (see `Endpoint.ask`). Faults of the
+    receives no events. `ask` sends a message and returns the reply (see `conversation`). Faults of the
     scheduler are raised as SchedulerFault.
     """
 
-    def __init__(
-        self, nodes: Nodes, n_jobs: int, orders: SimDispatcher, ask: Callable[[str], str], guard: Guard
-    ) -> None:
+    def __init__(self, nodes: Nodes, n_jobs: int, orders: SimDispatcher, ask: Ask, guard: Guard) -> None:
         assert isinstance(guard.clock, SimClock)
         self._nodes = nodes
         self._n_nodes = len(nodes.descriptions)
+        self._changes = NodeChanges(nodes.monitor)
         self._jobs_to_come = n_jobs
         self._clock = guard.clock
         self._orders = orders
@@ -56,6 +56,7 @@ class BatsimManager(ResourceManager):
         self._registered: dict[JobId, str] = {}
         """Jobs that the scheduler has registered and that have not arrived."""
         self._session = Session(self._n_nodes, self._clock)
+        self._fault = self._session.fault
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
         """To be sent to the scheduler, oldest first."""
@@ -86,7 +87,7 @@ class BatsimManager(ResourceManager):
     def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
         profile = self._nodes.profile(job)
         walltime_s = profile["delay"]
-        self._session.jobs[job_id] = SessionJob(job, walltime_s)
+        self._session.jobs[job_id] = SessionJob(job_id, job, walltime_s)
         request = {
             "id": job_id,
             "subtime": submit_s,
@@ -97,52 +98,42 @@ class BatsimManager(ResourceManager):
         self._tell("JOB_SUBMITTED", job_id=job_id, job=request, profile=profile)
 
     def on_run_ended(self, ended: RunEnded) -> None:
-        over = self._over(ended.run, messages.FAILED if ended.failed else messages.SUCCEEDED)
-        if over is not None and not ended.failed:
-            _, entry = over
+        entry = self._over(ended.run, messages.FAILED if ended.failed else messages.SUCCEEDED)
+        if entry is not None and not ended.failed:
             ran_s = ended.ended_s - entry.started_s
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
-    def _over(self, run: RunId, state: str) -> tuple[str, SessionJob] | None:
+    def _over(self, run: RunId, state: str) -> SessionJob | None:
         """Report the end of a run; None if the run is unknown."""
-        over = self._session.over(run)
-        if over is not None:
-            job_id, entry = over
+        if (entry := self._session.over(run)) is not None:
             self._tell(
                 "JOB_COMPLETED",
-                job_id=job_id,
+                job_id=entry.id,
                 job_state=state,
                 return_code=0 if state == messages.SUCCEEDED else 1,
                 kill_reason="",
                 alloc=str(entry.nodes),
             )
-        return over
-
-    def on_run_released(self, run: RunId) -> None:
-        """Its completion follows."""
+        return entry
 
     def on_run_preempted(self, run: RunId) -> None:
         """The run was killed."""
-        over = self._over(run, messages.KILLED)
-        if over is not None:
-            job_id, entry = over
-            self._killed.add(job_id)
+        if (entry := self._over(run, messages.KILLED)) is not None:
+            self._killed.add(entry.id)
             self._orders.give_up(entry.job.id, "killed by its scheduler")
 
     def on_run_lost(self, lost: RunLost) -> None:
         """The run failed; its job is submitted again, as another attempt."""
         self._tell_of_nodes(lost)
-        over = self._over(lost.run, messages.FAILED)
-        if over is not None:
-            job_id, entry = over
-            first, _, attempt = job_id.partition("#")
+        if (entry := self._over(lost.run, messages.FAILED)) is not None:
+            first, _, attempt = entry.id.partition("#")
             self._submit(f"{first}#{int(attempt or 0) + 1}", entry.job, self._clock.now_s)
 
     def on_monitor_news(self) -> None:
         self._tell_of_nodes()
 
     def _tell_of_nodes(self, loss: RunLost | None = None) -> None:
-        for node, up in self._nodes.changes(loss):
+        for node, up in self._changes.new(loss):
             kind = "event_machine_available" if up else "event_machine_unavailable"
             self._tell("NOTIFY", type=kind, resources=str(node))
 
@@ -162,8 +153,8 @@ class BatsimManager(ResourceManager):
         self.wants_round = False
         if not self._has_begun:
             self._has_begun = True
-            described, accepts_new_jobs = self._nodes.descriptions, self._nodes.accepts_new_jobs
-            self._exchange([messages.simulation_begins(described, WORKLOAD, accepts_new_jobs)])
+            accepts_new_jobs = self._nodes.new_job is not None
+            self._exchange([messages.simulation_begins(self._nodes.descriptions, WORKLOAD, accepts_new_jobs)])
         self._tell_of_the_killed()
         if self._events:
             events, self._events = self._events, []
@@ -181,10 +172,7 @@ class BatsimManager(ResourceManager):
         asked_s = self._clock.now_s
         request = json.dumps({"now": asked_s, "events": events})
         wall_s = time.perf_counter()
-        try:
-            text = self._ask(request)
-        except NoReply as error:
-            raise SchedulerFault(error.rule, str(error), asked_s) from None
+        text = self._ask(request, asked_s)
         wall_s = time.perf_counter() - wall_s
         reply = read_reply(text, asked_s)
         self._check_times(reply, asked_s)
@@ -197,15 +185,12 @@ class BatsimManager(ResourceManager):
         self._clock.wait_until(reply.now)
 
     def _check_times(self, reply: Reply, asked_s: float) -> None:
+        decisions = ((each.timestamp, f"sent {each.type} for") for each in reply.events)
         before_s = asked_s
-        for decision in reply.events:
-            if decision.timestamp < before_s:
-                message = f"it sent {decision.type} for {decision.timestamp} s, when it was {before_s} s"
-                raise SchedulerFault(NOT_IN_THE_PAST, message, asked_s)
-            before_s = decision.timestamp
-        if reply.now < before_s:
-            message = f"it answered that it is {reply.now} s, when it was {before_s} s"
-            raise SchedulerFault(NOT_IN_THE_PAST, message, asked_s)
+        for at_s, said in (*decisions, (reply.now, "answered that it is")):
+            if at_s < before_s:
+                raise self._fault(NOT_IN_THE_PAST, f"it {said} {at_s} s, when it was {before_s} s")
+            before_s = at_s
 
     # -- decisions ------------------------------------------------------------------------------------------
 
@@ -241,15 +226,16 @@ class BatsimManager(ResourceManager):
     def _reject(self, job_id: str) -> None:
         entry = self._session.of(job_id)
         if entry.run is not None:
-            raise self._session.fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", entry)
+            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", entry)
         del self._session.jobs[job_id]
         self._orders.give_up(entry.job.id, "rejected by its scheduler")
 
     def _call_later(self, timestamp: float) -> None:
         now_s = self._clock.now_s
         if not timestamp > now_s:
-            message = f"it wants to be called at {timestamp} s, when it was {now_s} s"
-            raise SchedulerFault(NOT_IN_THE_PAST, message, now_s)
+            raise self._fault(
+                NOT_IN_THE_PAST, f"it wants to be called at {timestamp} s, when it was {now_s} s"
+            )
         heapq.heappush(self._calls_s, timestamp)
 
     def _kill(self, job_ids: list[str]) -> None:
@@ -261,7 +247,7 @@ class BatsimManager(ResourceManager):
                 continue
             if entry.run is None:
                 message = f"job {job_id} was to be killed and does not run"
-                raise self._session.fault(PREEMPTS_RUNNING_RUNS, message, entry)
+                raise self._fault(PREEMPTS_RUNNING_RUNS, message, entry)
             ran_s = self._clock.now_s - entry.started_s
             progress[job_id] = ran_s / self._nodes.actual_run_s(entry.job, entry.nodes)
             entry.is_killed = True
@@ -271,25 +257,23 @@ class BatsimManager(ResourceManager):
 
     def _register(self, job_id: str, job: messages.NewJob) -> None:
         """A job that the scheduler submits; its run time is that of its profile, a delay."""
-        now_s = self._clock.now_s
-        if not self._nodes.accepts_new_jobs:
+        if self._nodes.new_job is None:
             message = f"job {job_id} was registered; an experiment's jobs are those of its file"
-            raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
+            raise self._fault(SPEAKS_THE_PROTOCOL, message)
         if job_id in self._session.jobs or job_id in self._registered.values():
-            raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
+            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already")
         self._n_registered += 1
         if self._n_registered > self._most_registered:
-            message = f"it registered more than {self._most_registered:,} jobs of its own"
-            raise SchedulerFault(MAKES_PROGRESS, message, now_s)
+            raise self._fault(
+                MAKES_PROGRESS, f"it registered more than {self._most_registered:,} jobs of its own"
+            )
         profile = self._profiles.get((job_id.partition("!")[0], job.profile), {})
         delay = profile.get("delay")
         if not isinstance(delay, int | float) or not 0.0 < delay <= LARGEST:
-            message = (
-                f"job {job_id} was registered with profile '{job.profile}', which is not a registered delay"
-            )
-            raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
+            what = f"profile '{job.profile}', which is not a registered delay"
+            raise self._fault(SPEAKS_THE_PROTOCOL, f"job {job_id} was registered with {what}")
         walltime_s = job.walltime if job.walltime > 0 else None
-        new = self._nodes.new_job(now_s, float(delay), job.res, walltime_s)
+        new = self._nodes.new_job(self._clock.now_s, float(delay), job.res, walltime_s)
         self._registered[new.id] = job_id
         self._orders.submit(new)
 
@@ -298,12 +282,12 @@ class BatsimManager(ResourceManager):
         entry = self._session.of(job_id)
         if entry.run is not None:
             message = f"the state of job {job_id} was to be {job_state}, while it runs on {entry.nodes}"
-            raise self._session.fault(SPEAKS_THE_PROTOCOL, message, entry)
+            raise self._fault(SPEAKS_THE_PROTOCOL, message, entry)
         if job_state in messages.FINAL_STATES:
             del self._session.jobs[job_id]
             self._orders.give_up(entry.job.id, f"{job_state}, by its scheduler")
         elif job_state != "RUNNING":
-            raise self._session.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {job_state}", entry)
+            raise self._fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {job_state}", entry)
 
     def _tell_of_the_killed(self) -> None:
         """Once all jobs of a kill order have ended, for any reason."""
@@ -322,5 +306,5 @@ class BatsimManager(ResourceManager):
         for request in requests:
             if request != "consumed_energy":
                 message = f"it asks for '{request}'; answered is consumed_energy only"
-                raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, self._clock.now_s)
+                raise self._fault(SPEAKS_THE_PROTOCOL, message)
         self._tell("ANSWER", consumed_energy=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import socket as sockets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,62 +23,42 @@ ENDS_WITHIN_S = 5.0
 LOOK_EVERY_MS = 200
 
 
-class NoReply(Exception):
-    """The scheduler has ended, does not answer in time, or answers in parts, which breaks `rule`. The message
-    is a sentence."""
-
-    def __init__(self, rule: str, message: str) -> None:
-        super().__init__(message)
-        self.rule = rule
-
-
-class Endpoint:
-    """Sends requests to the scheduler at `address`. `how_it_ended` describes the end of its process."""
-
-    def __init__(
-        self, address: str, limit_s: float, how_it_ended: Callable[[], str | None] = lambda: None
-    ) -> None:
-        self._address = address
-        self._limit_s = limit_s
-        self._how_it_ended = how_it_ended
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.REQ)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
-        self._socket.connect(address)
-
-    def ask(self, request: str) -> str:
-        """Raises NoReply."""
-        self._socket.send_string(request)
-        deadline_s = time.monotonic() + self._limit_s
-        while not self._socket.poll(LOOK_EVERY_MS):
-            ended = self._how_it_ended()
-            if ended is not None and not self._socket.poll(LOOK_EVERY_MS):
-                raise NoReply(PROCESS_SURVIVES, ended)
-            if time.monotonic() > deadline_s:
-                message = f"no answer from {self._address} within {self._limit_s:g} s"
-                raise NoReply(RETURNS_IN_TIME, message)
-        reply, *others = self._socket.recv_multipart()
-        if others:
-            message = f"it sent an answer of {1 + len(others)} parts; expected one part, with JSON"
-            raise NoReply(SPEAKS_THE_PROTOCOL, message)
-        return reply.decode(errors="replace")
-
-    def close(self) -> None:
-        self._socket.close()
-        self._context.term()
+Ask = Callable[[str, float], str]
+"""Sends a request at a time of the simulation, and returns the reply."""
 
 
 @contextmanager
-def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Iterator[Callable[[str], str]]:
-    """`Endpoint.ask` of a scheduler, which has `limit_s` for an answer. Its output goes to the file `log`.
-    Raises SchedulerFault if it cannot be started."""
-    with started(scheduler, log) as (address, process):
-        endpoint = Endpoint(address, limit_s, (lambda: None) if process is None else process.how_it_ended)
-        try:
-            yield endpoint.ask
-        finally:
-            endpoint.close()
+def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Iterator[Ask]:
+    """Ask a scheduler, which has `limit_s` for an answer. Its output goes to the file `log`.
+
+    Raises SchedulerFault if it cannot be started; so does asking if it has ended, does not answer in time, or
+    answers in parts."""
+    with (
+        started(scheduler, log) as (address, process),
+        zmq.Context() as context,
+        context.socket(zmq.REQ) as socket,
+    ):
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
+        socket.connect(address)
+
+        def ask(request: str, asked_s: float) -> str:
+            socket.send_string(request)
+            deadline_s = time.monotonic() + limit_s
+            while not socket.poll(LOOK_EVERY_MS):
+                ended = None if process is None else process.how_it_ended()
+                if ended is not None and not socket.poll(LOOK_EVERY_MS):
+                    raise SchedulerFault(PROCESS_SURVIVES, ended, asked_s)
+                if time.monotonic() > deadline_s:
+                    message = f"no answer from {address} within {limit_s:g} s"
+                    raise SchedulerFault(RETURNS_IN_TIME, message, asked_s)
+            reply, *others = socket.recv_multipart()
+            if others:
+                message = f"it sent an answer of {1 + len(others)} parts; expected one part, with JSON"
+                raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, asked_s)
+            return reply.decode(errors="replace")
+
+        yield ask
 
 
 @contextmanager
@@ -104,9 +84,9 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, OwnPro
 def _port_to_listen_at(command: Sequence[str]) -> int:
     """A free one if the command has a place for it, else the usual one, which must be free."""
     port = 0 if any(PLACEHOLDER in word for word in command) else PORT
-    with socket.socket() as probe:
+    with sockets.socket() as probe:
         if port:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:

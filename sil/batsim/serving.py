@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import zmq
@@ -36,28 +36,6 @@ class MessageClock:
     now_s: float = 0.0
 
 
-@dataclass
-class Orders:
-    """Orders as decisions to send, and the names of jobs and runs in the protocol."""
-
-    clock: MessageClock
-    names: dict[JobId, str] = field(default_factory=dict)
-    run_of: dict[str, RunId] = field(default_factory=dict)
-    decisions: list[JsonEvent] = field(default_factory=list)
-
-    def dispatch(self, order: DispatchOrder) -> None:
-        name = self.names.pop(order.job.id)
-        self.run_of[name] = order.run
-        self.decide("EXECUTE_JOB", job_id=name, alloc=str(NodeSet.of(order.machines)))
-
-    def preempt(self, run: RunId) -> None:
-        name = next(name for name, other in self.run_of.items() if other == run)
-        self.decide("KILL_JOB", job_ids=[name])
-
-    def decide(self, kind: str, **data: object) -> None:
-        self.decisions.append(decision(self.clock.now_s, kind, **data))
-
-
 class ServedScheduler:
     """Answers messages, each with one round if there is something to decide.
 
@@ -76,7 +54,12 @@ class ServedScheduler:
         self._memoryless = memoryless
         self._run_times = run_times
         self.clock = MessageClock()
-        self._orders = Orders(self.clock)
+        self._names: dict[JobId, str] = {}
+        """In the protocol, of jobs that have not started."""
+        self._run_of: dict[str, RunId] = {}
+        """By the name of the job."""
+        self._decisions: list[JsonEvent] = []
+        """To be sent."""
         self._manager: StartingManager[Any] | None = None
         self._jobs = 0
         self._known = set[str]()
@@ -96,13 +79,27 @@ class ServedScheduler:
         self.clock.now_s = asked.now
         for event in asked.events:
             self._receive(event)
-        if self._manager is not None and self._manager.wants_round:
-            self._manager.run_round()
         if self._manager is not None:
-            self._ask_for_a_call(self._manager.wakes_at_s)
-        decisions = list(self._orders.decisions)
-        self._orders.decisions.clear()
+            if self._manager.wants_round:
+                self._manager.run_round()
+            wakes_at_s = self._manager.wakes_at_s
+            if wakes_at_s is not None and self.clock.now_s < wakes_at_s != self._called_for_s:
+                self._decide("CALL_ME_LATER", timestamp=wakes_at_s)
+                self._called_for_s = wakes_at_s
+        decisions, self._decisions = self._decisions, []
         return json.dumps({"now": asked.now, "events": decisions})
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        name = self._names.pop(order.job.id)
+        self._run_of[name] = order.run
+        self._decide("EXECUTE_JOB", job_id=name, alloc=str(NodeSet.of(order.machines)))
+
+    def preempt(self, run: RunId) -> None:
+        name = next(name for name, other in self._run_of.items() if other == run)
+        self._decide("KILL_JOB", job_ids=[name])
+
+    def _decide(self, kind: str, **data: object) -> None:
+        self._decisions.append(decision(self.clock.now_s, kind, **data))
 
     def _receive(self, event: Event) -> None:
         match event.type:
@@ -112,16 +109,16 @@ class ServedScheduler:
                 described = _valid(EVENTS[event.type].model_validate, event.data, event.type)
                 n_nodes = described.nb_compute_resources or described.nb_resources
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
-                ports = OnFreeNodes(self.clock, self._orders, n_nodes, self._run_times)
-                nodes = RigidAllocation(ports)
-                self._manager = StartingManager(ports, nodes, self._make(self.clock), self._memoryless)
+                ports = OnFreeNodes(self.clock, self, n_nodes, self._run_times)
+                scheduler = self._make(self.clock)
+                self._manager = StartingManager(ports, RigidAllocation(ports), scheduler, self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
                 self._submit(_valid(EVENTS[event.type].model_validate, event.data, event.type))
             case "JOB_COMPLETED":
                 completed = _valid(EVENTS[event.type].model_validate, event.data, event.type)
-                run = self._orders.run_of.pop(completed.job_id, None)
+                run = self._run_of.pop(completed.job_id, None)
                 if run is None:
                     raise UserError(
                         f"the simulator sent JOB_COMPLETED for {_named(completed.job_id)}, which does not run"
@@ -141,15 +138,10 @@ class ServedScheduler:
         estimate_s = wanted.walltime if wanted.walltime > 0 else None
         job = Job(JobId(self._jobs), "rigid", self.clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
         self._jobs += 1
-        self._orders.names[job.id] = submitted.job_id
+        self._names[job.id] = submitted.job_id
         if self._running().handle(JobArrived(job)) is not None:
-            del self._orders.names[job.id]
-            self._orders.decide("REJECT_JOB", job_id=submitted.job_id)
-
-    def _ask_for_a_call(self, wakes_at_s: float | None) -> None:
-        if wakes_at_s is not None and wakes_at_s != self._called_for_s and wakes_at_s > self.clock.now_s:
-            self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
-            self._called_for_s = wakes_at_s
+            del self._names[job.id]
+            self._decide("REJECT_JOB", job_id=submitted.job_id)
 
     def _running(self) -> StartingManager[Any]:
         if self._manager is None:
@@ -164,9 +156,6 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
     A simulator that waits for a reply when the block ends with an error is told why: `{"error": sentence}`.
     Raises UserError, also for a message in parts.
     """
-    context = zmq.Context()
-    socket = context.socket(zmq.REP)
-    socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
     waits = False
 
     def receive() -> bytes:
@@ -183,7 +172,9 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
         socket.send_string(text)
         waits = False
 
-    try:
+    with zmq.Context() as context, context.socket(zmq.REP) as socket:
+        socket.setsockopt(zmq.LINGER, 1_000)
+        socket.setsockopt(zmq.MAXMSGSIZE, longest_message())
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
@@ -194,9 +185,6 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
             if waits:
                 reply(json.dumps({"error": str(error)}))
             raise
-    finally:
-        socket.close(linger=1_000)
-        context.term()
 
 
 def _named(job_id: str) -> str:

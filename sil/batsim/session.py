@@ -18,6 +18,7 @@ NOWHERE = NodeSet((), 0)
 class SessionJob:
     """A submitted job that has not ended."""
 
+    id: str
     job: Job
     estimate_s: float
     run: RunId | None = None
@@ -35,7 +36,7 @@ class Session:
         self._n_nodes = n_nodes
         self._clock = clock
         self.jobs: dict[str, SessionJob] = {}
-        self._id_of_run: dict[RunId, str] = {}
+        self._of_run: dict[RunId, SessionJob] = {}
         self._held = HeldNodes(n_nodes)
         self._runs = -1
 
@@ -43,8 +44,7 @@ class Session:
         """An unfinished job."""
         entry = self.jobs.get(job_id)
         if entry is None:
-            message = f"job {job_id} is unknown; it was never submitted or has ended"
-            raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
+            raise self.fault(KNOWN_JOB, f"job {job_id} is unknown; it was never submitted or has ended")
         return entry
 
     def start(self, job_id: str, alloc: str) -> SessionJob:
@@ -56,20 +56,19 @@ class Session:
         self._held.hold(nodes)
         self._runs += 1
         entry.run, entry.nodes, entry.started_s = RunId(self._runs), nodes, self._clock.now_s
-        self._id_of_run[entry.run] = job_id
+        self._of_run[entry.run] = entry
         return entry
 
-    def over(self, run: RunId) -> tuple[str, SessionJob] | None:
+    def over(self, run: RunId) -> SessionJob | None:
         """End a run and its job, whatever the reason. None if the run is unknown."""
-        job_id = self._id_of_run.pop(run, None)
-        if job_id is None:
-            return None
-        entry = self.jobs.pop(job_id)
-        self._held.give_back(entry.nodes)
-        return job_id, entry
+        if (entry := self._of_run.pop(run, None)) is not None:
+            del self.jobs[entry.id]
+            self._held.give_back(entry.nodes)
+        return entry
 
-    def fault(self, rule: str, message: str, entry: SessionJob) -> SchedulerFault:
-        return SchedulerFault(rule, message, self._clock.now_s, entry.job.id)
+    def fault(self, rule: str, message: str, entry: SessionJob | None = None) -> SchedulerFault:
+        """At the present time, perhaps about a job."""
+        return SchedulerFault(rule, message, self._clock.now_s, None if entry is None else entry.job.id)
 
     def _nodes(self, job_id: str, alloc: str, entry: SessionJob) -> NodeSet:
         try:

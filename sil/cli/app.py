@@ -6,65 +6,32 @@ import gc
 import os
 import sys
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Option
 
-from sil.cli.lazy_group import LazyGroup, Listed, group
+from sil.cli.lazy_group import Group, Unloaded, group
 from sil.cli.process import SchedulerNotes, remember_interrupts
 from sil.world import SHOW_TRACEBACKS
 
-LINES = {
-    "run": "Run an experiment and compare its schedulers.",
-    "report": "Rebuild the report in a results folder.",
-    "experiments": "List the experiments that come with the package, or copy them.",
-    "replay": "Replay a log of rigid jobs under backfilling schedulers, and compare them.",
-    "sweep": "Replay slices of logs under each scheduler, load and kind of estimates, and compare "
-    "the schedulers.",
-    "plan": "Answer a purchasing question: the effect of each offer, the best buy within a budget, "
-    "sizing, and retirement.",
-    "reproduce": "Reproduce a paper's study and check each of its claims against the results.",
-    "predict": "Predict when jobs on time-shared nodes start and complete, with an interval and its basis.",
-    "live": "Run an experiment on this computer with real processes, simulate it, and compare the two.",
-    "schedule": "Map one ETC matrix; print makespan, sum of completion times and decision time.",
-    "schedulers": "List the schedulers by kind: built-in ones and plug-ins.",
-    "overhead": "Measure decision times over a grid of random problems and fit a growth law.",
-    "check": "Test a scheduler on many small problems and list the rules that it keeps and breaks.",
-    "swarm": "Test resource managers and schedulers in thousands of small simulations with random faults.",
-    "new-scheduler": "Write an installable package with a working scheduler and its test, as a "
-    "starting point.",
-    "serve-scheduler": "Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.",
-    "why": "Show the timeline of a job: its arrival, why it waited, its runs and its end.",
-    "compare-traces": "Find the first decision at which two runs diverge, and show the state before it.",
-    "workload": "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
-    "workloads (JSON), and Slurm's accounting.",
-    "slurm": "Slurm's controller under test: rehearsals of changes, other releases, and what they refuse.",
-    "db": "The database of a site: machines, users, job classes, and execution history.",
-}
-"""The first sentence of the help of each command."""
-PLACES = {
-    "report": "run:report",
-    "experiments": "run:experiments_app",
-    "schedule": "schedulers:schedule",
-    "check": "schedulers:check",
-    "new-scheduler": "schedulers:new_scheduler",
-    "serve-scheduler": "schedulers:serve_scheduler",
-    "why": "traces:why",
-    "compare-traces": "traces:compare_traces",
-    "workload": "workload:app",
-    "slurm": "slurm:app",
-    "db": "db:app",
-}
-"""Module and function of commands that are not in a module of their name."""
+PLACES = (
+    *("run:run", "run:report", "run:experiments", "replay:replay", "sweep:sweep", "plan:plan"),
+    *("reproduce:reproduce", "predict:predict", "live:live", "schedulers:schedule", "schedulers:schedulers"),
+    *("overhead:overhead", "schedulers:check", "swarm:swarm", "schedulers:new_scheduler"),
+    *("schedulers:serve_scheduler", "traces:why", "traces:compare_traces", "workload:app"),
+    *("slurm:app", "db:app"),
+)
+"""Module and function of each command, or its group, in the order of the help."""
 
 
-class Commands(LazyGroup):
-    """All commands, in the order of the help."""
+class Commands(Group):
+    """All commands."""
 
-    listed = {  # noqa: RUF012 (a constant)
-        name: Listed(f"sil.cli.{PLACES.get(name, f'{name}:{name}')}", line) for name, line in LINES.items()
-    }
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for place in PLACES:
+            self.add_command(Unloaded(place))
 
 
 app = group(

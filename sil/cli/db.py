@@ -24,7 +24,7 @@ app = group(
     All commands take `--db`: an SQLite file or the address of a PostgreSQL database, followed by `#SITE`
     if the database has several sites: `site.db`, `site.db#hcs-2001`, `postgresql://user@host/database#hcs-2001`.
     The default is the environment variable SIL_DATABASE, or else the file site.db.
-    """,
+    """
 )
 
 
@@ -34,12 +34,11 @@ for command in (db_imports.import_swf, db_imports.import_slurm_conf):
 
 
 @app.command()
-def demand(
-    db: Database = DEFAULT,
-    by: Annotated[DemandBy, Option(help="Add up the jobs by this.")] = DemandBy.PARTITION,
-    as_json: options.Json = False,
-) -> None:
-    """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
+def demand(db: Database = DEFAULT, by: DemandBy = DemandBy.PARTITION, as_json: options.Json = False) -> None:
+    """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait.
+
+    * `by`: Add up the jobs by this.
+    """
     from sil.site.experience_listings import past_demand
     from site_db.sites import SiteReader
 
@@ -59,11 +58,11 @@ def init(db: Database = DEFAULT) -> None:
 
 
 @app.command("import")
-def import_site(
-    site: Annotated[str, Argument(help="A site file, or the name of a built-in one.")],
-    db: Database = DEFAULT,
-) -> None:
-    """Add the site of a site file to the database, or update the site of that name."""
+def import_site(site: str, db: Database = DEFAULT) -> None:
+    """Add the site of a site file to the database, or update the site of that name.
+
+    * `site`: A site file, or the name of a built-in one.
+    """
     from sil.settings import files
     from site_db.files.toml_file import located
     from site_db.jobs.log_import import count_things
@@ -86,11 +85,10 @@ def import_site(
 
 
 @app.command()
-def export(
-    db: Database = DEFAULT,
-    out_file: Annotated[Path | None, Option("--out", help="Write to this file.")] = None,
-) -> None:
+def export(db: Database = DEFAULT, out_file: Annotated[Path | None, Option("--out")] = None) -> None:
     """Print a site as a site file, which can be imported into another database.
+
+    * `out_file`: Write to this file.
 
     A job class without a time from the site's staff has the times that are expected now. The history itself
     is not part of the file.
@@ -110,14 +108,11 @@ def export(
 
 
 @app.command()
-def show(
-    db: Database = DEFAULT,
-    job_class: Annotated[
-        str | None, Option(help="Show the expected times of this job class on each resource.")
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
+def show(db: Database = DEFAULT, job_class: str | None = None, as_json: options.Json = False) -> None:
+    """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times.
+
+    * `job_class`: Show the expected times of this job class on each resource.
+    """
     from sil.site import experience_listings, resource_listings
     from site_db.sites import SiteReader, site_at, site_names
 
@@ -138,18 +133,16 @@ def show(
 @app.command()
 def history(
     db: Database = DEFAULT,
-    last: Annotated[int, Option(min=1, help="Number of latest runs to show.")] = 20,
-    import_file: Annotated[
-        Path | None,
-        Option(
-            "--import",
-            help="Record the jobs of a CSV file: one that an experiment wrote because it could not reach the "
-            "database, or one with the columns job_class, resource, started_unix_s, run_time_s.",
-        ),
-    ] = None,
+    last: Annotated[int, Option(min=1)] = 20,
+    import_file: Annotated[Path | None, Option("--import")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show the latest completed runs, or record those of a CSV file."""
+    """Show the latest completed runs, or record those of a CSV file.
+
+    * `last`: Number of latest runs to show.
+    * `import_file`: Record the jobs of a CSV file: one that an experiment wrote because it could not reach
+      the database, or one with the columns job_class, resource, started_unix_s, run_time_s.
+    """
     from sil.site.experience_listings import latest_runs
     from site_db.jobs import csv_file
 
@@ -167,19 +160,21 @@ def history(
 
 @app.command()
 def state(
-    name: Annotated[str, Argument(help="A machine or an interconnect.")],
-    is_: Annotated[Literal["up", "down"], Argument(metavar="up|down", help="Its state now.")],
+    name: str,
+    is_: Annotated[Literal["up", "down"], Argument(metavar="up|down")],
     db: Database = DEFAULT,
-    local_load: Annotated[
-        float | None, Option(min=0.0, help="Processors of the machine that local users keep busy.")
-    ] = None,
-    traffic: Annotated[float | None, Option(min=0.0, help="Traffic of the interconnect, in Mbit/s.")] = None,
-    committed: Annotated[
-        float | None,
-        Option(min=0.0, help="Bandwidth of the interconnect that is committed, in Mbit/s."),
-    ] = None,
+    local_load: Annotated[float | None, Option(min=0.0)] = None,
+    traffic: Annotated[float | None, Option(min=0.0)] = None,
+    committed: Annotated[float | None, Option(min=0.0)] = None,
 ) -> None:
-    """Update the state of a machine or an interconnect; experiments start from these states."""
+    """Update the state of a machine or an interconnect; experiments start from these states.
+
+    * `name`: A machine or an interconnect.
+    * `is_`: Its state now.
+    * `local_load`: Processors of the machine that local users keep busy.
+    * `traffic`: Traffic of the interconnect, in Mbit/s.
+    * `committed`: Bandwidth of the interconnect that is committed, in Mbit/s.
+    """
     from site_db.sites import SiteReader
     from site_db.states import Observation, StateWriter
 
@@ -230,11 +225,10 @@ def _end_with(sentences: Iterable[str]) -> NoReturn:
 
 
 @app.command()
-def salvage(
-    new: Annotated[Path, Argument(help="The SQLite file to write; it must not exist.")],
-    db: Database = DEFAULT,
-) -> None:
+def salvage(new: Path, db: Database = DEFAULT) -> None:
     """Save what is intact of a damaged SQLite file into a new database.
+
+    * `new`: The SQLite file to write; it must not exist.
 
     Prints how many rows of each table were saved and left out. What can no longer be derived from them, like
     the statistics of lost runs, is named by `sil db check`.
@@ -255,11 +249,11 @@ def salvage(
 
 
 @app.command()
-def prune(
-    db: Database = DEFAULT,
-    keep: Annotated[int, Option(min=0, help="Number of latest runs to keep.")] = 100_000,
-) -> None:
-    """Delete old runs and their jobs; the statistics keep what they contributed."""
+def prune(db: Database = DEFAULT, keep: Annotated[int, Option(min=0)] = 100_000) -> None:
+    """Delete old runs and their jobs; the statistics keep what they contributed.
+
+    * `keep`: Number of latest runs to keep.
+    """
     from site_db.history import writer
     from site_db.sites import find_site
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from scheduler.messages import counted
 from sil.cli import console
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from site_db.store import Address
 
 Database = Annotated[
-    str,
-    Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
+    str, Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site.")
 ]
 DEFAULT = "site.db"
 
@@ -57,12 +56,10 @@ HOW_TO_CREATE = f"""Create the log, of any time (-S, -E), with:
 """The end of the help of `import_sacct`, whose lines stay as they are (\\b)."""
 
 
-def import_sacct(
-    log: Annotated[Path, Argument(help="Output of `sacct`, as below, or of `sacct --json`.")],
-    db: Database = DEFAULT,
-    time_zone: TimeZone = None,
-) -> None:
+def import_sacct(log: Path, db: Database = DEFAULT, time_zone: TimeZone = None) -> None:
     """Record the jobs of a Slurm accounting log.
+
+    * `log`: Output of `sacct`, as below, or of `sacct --json`.
 
     Jobs request parts of the site's nodes, which come from slurm.conf (`sil db import-slurm-conf`); without
     it, the nodes of a new site are inferred from the jobs. A job class is (user, program, request). All jobs
@@ -75,11 +72,10 @@ def import_sacct(
     _import_log(log, db, partial(import_accounting, zone=zone))
 
 
-def import_swf(
-    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be compressed.")],
-    db: Database = DEFAULT,
-) -> None:
+def import_swf(log: Path, db: Database = DEFAULT) -> None:
     """Record the jobs of an archive log.
+
+    * `log`: A log in the Standard Workload Format; may be compressed.
 
     A job class is (user, program, processors). The format names no machines: runs count for a machine class
     with the name of the partition.
@@ -87,13 +83,10 @@ def import_swf(
     _import_log(log, db, _import_archive)
 
 
-def import_slurm_conf(
-    conf: Annotated[
-        Path, Argument(help="slurm.conf, or the output of `scontrol show node` (or `sinfo -N --json`).")
-    ],
-    db: Database = DEFAULT,
-) -> None:
+def import_slurm_conf(conf: Path, db: Database = DEFAULT) -> None:
     """Put the nodes and partitions of a Slurm cluster in place of those of the site, which may be new.
+
+    * `conf`: slurm.conf, or the output of `scontrol show node` (or `sinfo -N --json`).
 
     Nodes of one specification are machines of one class. Job classes, history, queues and users stay. The
     output of `scontrol show node` lacks the limits of partitions; that of `scontrol show partition` may
@@ -122,7 +115,7 @@ def _import_archive(
 
     with open_lines(log) as lines:
         jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
-        skipped = import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines)
+        skipped, _ = import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines)
     return skipped, [*tally.remarks()]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -58,44 +59,37 @@ def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
     )
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A command as a group lists it."""
-
-    place: str
-    """Of its function, or of the `Typer` of its group: `module:name`."""
-    line: str
-    """The first sentence of its help."""
-
-
 @cache
-def loaded(listed: Listed, name: str) -> Any:
-    """The command, once for all that a process runs."""
-    found: typer.Typer | Callable[..., Any] = resolve_name(listed.place)
+def loaded(place: str) -> Any:
+    """The command at `module:name`, once for all that a process runs."""
+    found: typer.Typer | Callable[..., Any] = resolve_name(f"sil.cli.{place}")
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
     alone = CommandGroup(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(found)
+    alone.command(_name(place))(found)
     return typer.main.get_command(alone)
 
 
-class _Unloaded(TyperCommand):
+def _name(place: str) -> str:
+    """That of the function or, where all of a module is a group, of the module."""
+    module, _, name = place.partition(":")
+    return module if name == "app" else name.replace("_", "-")
+
+
+class Unloaded(TyperCommand):
     """Stands for a command until its arguments are parsed."""
 
-    def __init__(self, name: str, listed: Listed) -> None:
-        super().__init__(name, help=listed.line, rich_markup_mode=None)
-        self._listed = listed
+    def __init__(self, place: str) -> None:
+        super().__init__(_name(place), rich_markup_mode=None)
+        self._place = place
+
+    def get_short_help_str(self, _limit: int = 0) -> str:
+        """The first sentence of its help, in the source."""
+        module, _, name = self._place.partition(":")
+        source = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
+        begin = rf'^(?:def {name}\(.*?^    |{name} = group\(\s*)"+(.+?)(?:\n\n|")'
+        found = re.search(begin, source, re.DOTALL | re.MULTILINE)
+        return " ".join(found[1].split()) if found else ""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        return loaded(self._listed, str(self.name)).make_context(info_name, args, *rest, **extra)
-
-
-class LazyGroup(Group):
-    """A group whose class lists its commands."""
-
-    listed: ClassVar[Mapping[str, Listed]]
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for name, command in self.listed.items():
-            self.add_command(_Unloaded(name, command), name)
+        return loaded(self._place).make_context(info_name, args, *rest, **extra)

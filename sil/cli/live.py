@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
@@ -30,16 +30,17 @@ COLUMNS = (
 
 
 def live(
-    experiment: Annotated[
-        str, Argument(help="An experiment file, or the name of a built-in one.")
-    ] = "real-jobs",
-    scheduler: Annotated[str | None, Option(help="Override the first one in the file.")] = None,
+    experiment: Annotated[str, Argument()] = "real-jobs",
+    scheduler: str | None = None,
     seed: options.Seed = None,
     out_folder: Annotated[Path | None, options.folder("sil-live-NAME, with both traces")] = None,
     trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment on this computer with real processes, simulate it, and compare the two.
+
+    * `experiment`: An experiment file, or the name of a built-in one.
+    * `scheduler`: Override the first one in the file.
 
     The manager and the scheduler are the same, but each machine is a core, each job a process that keeps the
     core busy, preemption kills the process, and time is wall time: choose short experiments. Exit code 1 if

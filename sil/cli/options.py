@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
-from datetime import datetime
+from copy import copy
+from dataclasses import MISSING
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from typer import Argument, BadParameter, Option
 
 from scheduler import UserError
 from sil.cli import console
-from sil.declared import Field, Settings, Shown, declared, spread
+from sil.declared import Field, Settings, Shown, declared, sentences, spread, without_sentences
 from sil.report.analysis import Analysis
-from sil.settings.replays import AtSite, Repetition, ReplaySettings
+from sil.settings.replays import Overrides, ReplaySettings
 from sil.site.log_file import LogFile
-from sil.workload.settings import Period, Rules
+from sil.workload import settings
+from sil.workload.settings import Rules
 
 Returned = TypeVar("Returned")
 
 
 def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
-    """Decorates a command: the fields of its settings are options, and bad input ends it with a sentence."""
+    """Decorates a command: its parameters are arguments and, by keyword or with a default, options, of which
+    its docstring has the help in a list; the fields of its settings are options, too. Bad input ends it with
+    a sentence."""
     spread_out = spread(_as_option)(function)
 
     @wraps(spread_out)
@@ -32,7 +37,22 @@ def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
         with console.one_sentence_for_bad_input():
             return spread_out(*args, **given)
 
+    help_of, signature = sentences(function.__doc__), inspect.signature(spread_out)
+    parameters = [_with_help(each, help_of.get(each.name)) for each in signature.parameters.values()]
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__doc__ = without_sentences(function.__doc__)
     return call
+
+
+def _with_help(parameter: Parameter, text: str | None) -> Parameter:
+    hint = parameter.annotation
+    kind, *infos = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    is_option = parameter.default is not Parameter.empty or parameter.kind is Parameter.KEYWORD_ONLY
+    flag = ["--" + parameter.name.replace("_", "-")] if kind is bool else []
+    info = copy(infos[0]) if infos else Option(*flag) if is_option else Argument()
+    info.help = info.help or text
+    return parameter.replace(annotation=Annotated[kind, info])
 
 
 def parsed(parser: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
@@ -49,15 +69,16 @@ def parsed(parser: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
 
 
 def _as_option(field: Field) -> Shown:
-    name, is_off = field.name.removesuffix("_s").removesuffix("_mb"), field.kind is bool and field.default
-    info, default = _info(field), False if field.kind is bool else field.default
+    option, is_off = _option(field), field.kind is bool and field.default
+    name = field.name.removesuffix("_s").removesuffix("_mb")
+    default = Parameter.empty if field.default is MISSING else False if is_off else field.default
+    # Typer has options of one kind only: files are paths.
+    kind: Any = Path | None if Path in get_args(field.kind) else field.kind
+    name = f"no_{name}" if is_off else name
     parameter = Parameter(
-        f"no_{name}" if is_off else name,
-        Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[_kind(field), info],
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, _info(field)]
     )
-    return Shown(parameter, _option(field), operator.not_ if is_off else lambda value: value)
+    return Shown(parameter, option, operator.not_ if is_off else lambda value: value)
 
 
 def _option(field: Field) -> str:
@@ -65,33 +86,16 @@ def _option(field: Field) -> str:
     return field.setting.option or (f"--no-{name}" if field.kind is bool and field.default else f"--{name}")
 
 
-def _kind(field: Field) -> Any:
-    """Typer has options of one kind only: files are paths."""
-    return Path | None if Path in get_args(field.kind) else field.kind
-
-
 def _info(field: Field) -> Any:
     setting, kinds = field.setting, (field.kind, *get_args(field.kind))
-    if bool in kinds:
-        return Option(_option(field), help=setting.without if field.default else setting.text)
     how: dict[str, Any] = {"metavar": setting.metavar, "parser": parsed(setting.parser)}
     if int in kinds or float in kinds:
         how |= {"min": setting.least, "max": setting.most}
-    return Option(_option(field), help=setting.text, **how)
+    return Option(_option(field), help=field.without or field.text, **how)
 
 
+LOAD = Option(parser=parsed(settings.LOAD.parser), metavar=settings.LOAD.metavar)
 Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
-Schedulers = Annotated[
-    list[str] | None, Option(help="Override those in the file. May be repeated; the first is the baseline.")
-]
-Trust = Annotated[
-    bool,
-    Option(
-        "--trust",
-        help="Run the modules and commands that the file or its site names, without a question. Schedulers "
-        "given as options are trusted.",
-    ),
-]
 Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
 
@@ -119,24 +123,6 @@ LogOnNodes = Annotated[
         f"Alibaba's pods (CSV)."
     ),
 ]
-OtherThreshold = Annotated[
-    float | None,
-    Option(
-        "--bounded-slowdown-threshold",
-        min=0.001,
-        max=1e9,
-        help="Override bounded_slowdown_threshold_s in the file.",
-    ),
-]
-BoundedSlowdownThreshold = Annotated[
-    float,
-    Option(
-        min=0.001,
-        max=1e9,
-        help="Run times that are shorter count as this many seconds in bounded slowdowns.",
-        show_default=True,
-    ),
-]
 
 
 def folder(default: str) -> Any:
@@ -150,15 +136,11 @@ def _of(settings: type[Settings], name: str) -> Any:
     return _info(field)
 
 
-Seed = Annotated[int | None, _of(Repetition, "seed")]
-Site = Annotated[str | None, _of(AtSite, "site")]
+Seed = Annotated[int | None, _of(Overrides, "seed")]
+Trust = Annotated[bool, _of(Overrides, "trust")]
 TimeZone = Annotated[str | None, _of(Rules, "time_zone")]
-Begin = Annotated[datetime | None, _of(Period, "begin")]
 Processors = Annotated[int | None, _of(LogFile, "processors")]
 WarmUp = Annotated[float | None, _of(Analysis, "warm_up_days")]
 CoolDown = Annotated[float | None, _of(Analysis, "cool_down_days")]
 BlockDays = Annotated[float | None, _of(Analysis, "block_days")]
-Reasons = Annotated[bool, _of(ReplaySettings, "reasons")]
-NoDeterminismCheck = Annotated[bool, _of(ReplaySettings, "determinism_check")]
 DecisionLimit = Annotated[float, _of(ReplaySettings, "decision_limit_s")]
-SlurmStep = Annotated[float, _of(ReplaySettings, "slurm_step_s")]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
+from sil.declared import Setting, Settings
 from sil.report.listing import Column, Listing, Row, number
 from site_db.files.plain_values import is_whole
 from site_db.files.written import no_link
@@ -21,29 +22,41 @@ if TYPE_CHECKING:
 CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Problems(Settings):
+    """The problems of which decisions are measured.
+
+    * `jobs`: Numbers of jobs.
+    * `machines`: Numbers of machines.
+    * `share`: Percentages of jobs that can run in parallel, on clusters of 4.
+    * `site`: Draw jobs and machines from this site: a site file, or the name of a built-in one.
+    * `tables`: Random problems of each size.
+    * `repetitions`: Measured decisions per problem, after one to warm up.
+    * `decision_limit_s`: Seconds of wall time that a decision may take.
+    """
+
+    jobs: Annotated[str, Setting(metavar="N,...")] = "5,20,50,100,200,500,1000"
+    machines: Annotated[str, Setting(metavar="M,...")] = "5,20,50,100"
+    share: Annotated[str, Setting(metavar="P,...")] = "0"
+    site: str | None = None
+    tables: Annotated[int, Setting(least=1)] = 3
+    repetitions: Annotated[int, Setting(least=1)] = 5
+    decision_limit_s: Annotated[float, Setting(least=0.001)] = 60.0
+
+
 def overhead(
-    scheduler: Annotated[str, Argument(help="A name, or module:Class; one that maps jobs to machines.")],
-    versus: Annotated[
-        list[str] | None, Option("--vs", help="Another scheduler to compare with. May be repeated.")
-    ] = None,
-    jobs: Annotated[str, Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
-    machines: Annotated[str, Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
-    share: Annotated[
-        str, Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4.")
-    ] = "0",
-    site: Annotated[
-        str | None,
-        Option(help="Draw jobs and machines from this site: a site file, or the name of a built-in one."),
-    ] = None,
-    tables: Annotated[int, Option(min=1, help="Random problems of each size.")] = 3,
-    repetitions: Annotated[
-        int, Option(min=1, help="Measured decisions per problem, after one to warm up.")
-    ] = 5,
-    decision_limit: options.DecisionLimit = 60.0,
-    out_folder: Annotated[Path, Option("--out", help="Folder for the results.")] = Path("sil-overhead"),
+    scheduler: str,
+    vs: list[str] | None = None,
+    *,
+    problems: Problems,
+    out_folder: Annotated[Path, Option("--out")] = Path("sil-overhead"),
     as_json: options.Json = False,
 ) -> None:
     """Measure decision times over a grid of random problems and fit a growth law.
+
+    * `scheduler`: A name, or module:Class; one that maps jobs to machines.
+    * `vs`: Another scheduler to compare with. May be repeated.
+    * `out_folder`: Folder for the results.
 
     Prints medians and quartiles of wall time, excluding garbage collection. Writes overhead.csv (each
     decision), points.csv (each point of the grid) and a figure.
@@ -54,20 +67,22 @@ def overhead(
     from sil.experiment import overhead as measuring
     from sil.experiment.output_folder import make_usable
 
-    names = list(dict.fromkeys([scheduler, *(versus or [])]))
+    names = list(dict.fromkeys([scheduler, *(vs or [])]))
     for name in names:
         measuring.measurable(name)
-    sizes = _numbers("--jobs", jobs, 1), _numbers("--machines", machines, 1)
-    grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
+    sizes = _numbers("--jobs", problems.jobs, 1), _numbers("--machines", problems.machines, 1)
+    shares = _numbers("--share", problems.share, 0, 100)
+    grid = measuring.Grid(*sizes, shares, problems.tables, problems.repetitions)
     ask: measuring.Ask = measuring.random_problem
-    if site is not None:
-        ask, n_machines = measuring.problems_of_site(site)
+    if problems.site is not None:
+        ask, n_machines = measuring.problems_of_site(problems.site)
         grid = replace(grid, machines=(n_machines,), shares=(0,))
     make_usable(out_folder)
     with progress("problems") as bars:
         bar = ProgressBar(bars, scheduler)
         bar.progressed(0, grid.size)
-        measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
+        limit_s = problems.decision_limit_s
+        measured, faults = measuring.measure(names, grid, ask, limit_s, bar.progressed)
     if len(faults) < len(names):
         _report(measured, [name for name in names if name not in faults], out_folder, as_json)
     console.exit_on_faults(fault.by(name) for name, fault in faults.items())

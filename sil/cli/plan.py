@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from typer import Argument, Option
+from typer import Argument
 
 from sil.cli import console, options
-from sil.cli.progress import plan_progress
+from sil.cli.progress import ProgressBar, progress
+from sil.settings.replays import PlanOverrides
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
@@ -19,26 +20,17 @@ if TYPE_CHECKING:
 
 
 def plan(
-    plan_file: Annotated[
-        str,
-        Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers, gpu-nodes)."),
-    ],
+    plan_file: Annotated[str, Argument(metavar="PLAN")],
     out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
-    scheduler: Annotated[
-        list[str] | None, Option(help="Override those in the file. May be repeated.")
-    ] = None,
-    budget: Annotated[float | None, Option(help="Override the budget in the file.")] = None,
-    seed: options.Seed = None,
     *,
+    overrides: PlanOverrides,
     where: Execution,
-    site: options.Site = None,
-    bounded_slowdown_threshold: options.OtherThreshold = None,
-    no_determinism_check: options.NoDeterminismCheck = False,
-    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
     retirement.
+
+    * `plan_file`: A plan file, or the name of a built-in one (five-offers, gpu-nodes).
 
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
@@ -54,18 +46,13 @@ def plan(
     from sil.report.origin import record_origin
     from sil.trust.consent import ask_in_terminal
 
-    settings = {
-        "schedulers": tuple(scheduler) if scheduler else None,
-        "budget": budget,
-        "seed": seed,
-        "guard": {"ask_twice": False} if no_determinism_check else None,
-        "bounded_slowdown_threshold_s": bounded_slowdown_threshold,
-    }
-    asked = Asked.of(plan_file, site or None, settings, None if trust else ask_in_terminal)
+    consent = None if overrides.trust else ask_in_terminal
+    asked = Asked.of(plan_file, overrides.site or None, overrides.changes, consent)
     folder = out_folder or default_folder("plan", asked.plan.name)
     make_usable(folder)
     try:
-        with plan_progress(asked.plan.name) as bar, where.executor() as executor:
+        with progress("runs") as bars, where.executor() as executor:
+            bar = ProgressBar(bars, asked.plan.name)
             answers = asked.answered(folder, executor, bar.progressed, bar.look)
     except AllAtFault as none_left:
         for sentence in fault_texts(none_left.faults):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
-from typer import Argument, Option
 
 from sil.cli import console, options
+from sil.declared import Setting, Settings
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -21,64 +22,54 @@ if TYPE_CHECKING:
     from sil.site.time_shared_cluster import NodesOfSite
 
 MOST_SECONDS = 3.2e9
-UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def predict(
-    queue: Annotated[
-        Path, Argument(help="A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).")
-    ],
-    site: Annotated[
-        str,
-        Option(
-            metavar="SITE",
-            help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
-            "site file, or the name of a built-in one.",
-        ),
-    ],
-    cluster: Annotated[
-        str | None, Option(help="The time-shared cluster; optional if the site has only one.")
-    ] = None,
-    scheduler: Annotated[str, Option(help="The scheduler of that cluster.")] = "normal_easy",
-    predictor: Annotated[
-        str,
-        Option(
-            help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."
-        ),
-    ] = "aware",
-    submit: Annotated[
-        str | None,
-        Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
-    ] = None,
-    job: Annotated[int | None, Option(help="Predict only this job.")] = None,
-    by: Annotated[
-        str | None,
-        Option(
-            metavar="TIME",
-            help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
-            "(2026-11-22T17:00).",
-        ),
-    ] = None,
-    as_json: options.Json = False,
-) -> None:
-    """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
+@dataclass(frozen=True, kw_only=True)
+class Asked(Settings):
+    """Which predictions, of what.
+
+    * `site`: A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a site
+      file, or the name of a built-in one.
+    * `cluster`: The time-shared cluster; optional if the site has only one.
+    * `scheduler`: The scheduler of that cluster.
+    * `predictor`: aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu).
+    * `submit`: Predict a hypothetical job submitted now, such as CG.B:4.
+    * `job`: Predict only this job.
+    * `by`: Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time
+      (2026-11-22T17:00).
+    """
+
+    site: Annotated[str, Setting(metavar="SITE")]
+    cluster: str | None = None
+    scheduler: str = "normal_easy"
+    predictor: str = "aware"
+    submit: Annotated[str | None, Setting(metavar="CLASS:TASKS")] = None
+    job: int | None = None
+    by: Annotated[str | None, Setting(metavar="TIME")] = None
+
+
+def predict(queue: Path, *, asked: Asked, as_json: options.Json = False) -> None:
+    """Predict when jobs on time-shared nodes start and complete, with an interval and its basis.
+
+    * `queue`: A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).
+    """
     from sil.experiment.turnaround import predict_turnaround
     from sil.settings.queue_file import read_queue_file
     from sil.world.guard.faults import SchedulerFault
 
-    now = datetime.now()
-    if submit is not None and job is not None:
+    now, job = datetime.now(), asked.job
+    if asked.submit is not None and job is not None:
         console.fail("--submit and --job predict different jobs; give only one of them")
-    by_s = None if by is None else _seconds_from(now, by)
+    by_s = None if asked.by is None else _seconds_from(now, asked.by)
     state = read_queue_file(queue)
-    question = _question(site, cluster, scheduler, predictor)
-    if submit is not None:
-        state = _with_submitted(state, submit, question.nodes)
+    question = _question(asked)
+    if asked.submit is not None:
+        state = _with_submitted(state, asked.submit, question.nodes)
         job = state.waiting[-1].job
     try:
         predictions = predict_turnaround(state, queue, question)
     except SchedulerFault as fault:
-        console.exit_with_fault(fault.by(scheduler))
+        console.exit_with_fault(fault.by(asked.scheduler))
     if not predictions:
         console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:
@@ -97,7 +88,7 @@ def predict(
             console.print_line(*_answer(one, by_s, now))
 
 
-def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
+def _question(asked: Asked) -> Question:
     from sil.experiment.turnaround import Question
     from sil.runs.under_test import resolve
     from sil.settings import files
@@ -108,16 +99,17 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
     from site_db.sites import SiteReader
     from site_db.states import current_states
 
-    if site in files.built_in("sites") or site.endswith(".toml"):
-        file = importing.read_site_file(files.find(site, "sites", Path()))
-        return Question(NodesOfSite.of(file, cluster), resolve(scheduler), predictor)
-    address = store.parse_address(site)
+    scheduler, predictor = resolve(asked.scheduler), asked.predictor
+    if asked.site in files.built_in("sites") or asked.site.endswith(".toml"):
+        file = importing.read_site_file(files.find(asked.site, "sites", Path()))
+        return Question(NodesOfSite.of(file, asked.cluster), scheduler, predictor)
+    address = store.parse_address(asked.site)
     with sites.opened(address) as session:
         reader = SiteReader(session, sites.site_at(session, address))
-        nodes = NodesOfSite.of(reader.as_file(), cluster)
-        errors = errors_under(session, reader.site.id, [scheduler], reader.site.runs_recorded)
+        nodes = NodesOfSite.of(reader.as_file(), asked.cluster)
+        errors = errors_under(session, reader.site.id, [asked.scheduler], reader.site.runs_recorded)
         down = current_states(session, reader).down
-        return Question(nodes, resolve(scheduler), predictor, tuple(errors), frozenset(down))
+        return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
 
 
 def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
@@ -134,8 +126,11 @@ def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueF
 
 
 def _seconds_from(now: datetime, by: str) -> float:
-    if duration := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip()):
-        seconds = float(duration[1]) * UNITS[duration[2]]
+    from sil.api.settings import DURATION
+    from sil.api.settings import seconds as seconds_of
+
+    if DURATION.fullmatch(by):
+        seconds = seconds_of(by)
     else:
         try:
             then = datetime.fromisoformat(by)
@@ -146,7 +141,7 @@ def _seconds_from(now: datetime, by: str) -> float:
         if seconds <= 0:
             console.fail(f"--by '{by}': that time has passed")
     if seconds > MOST_SECONDS:
-        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
+        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / 86_400 / 365:.0f} years from now")
     return seconds
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Column, Table
-from typer import Option
 
 from scheduler import UserError
 from scheduler.messages import counted
@@ -16,10 +15,9 @@ from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.report.analysis import Analysis
 from sil.settings.replays import Estimates, ReplaySettings
-from sil.site.log_file import LogFile
+from sil.site.log_file import OfPart
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from sil.workload.settings import Part
 
 if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
@@ -33,23 +31,19 @@ def replay(
     scheduler: options.SchedulersOfLogs = None,
     *,
     how: ReplaySettings,
-    part: Part,
-    file: LogFile,
-    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
-    events: Annotated[
-        Path | None,
-        Option(
-            help="TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which "
-            "Slurm's controller carries out at their times."
-        ),
-    ] = None,
+    part: OfPart,
+    events: Path | None = None,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     where: Execution,
-    no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: bool = False,
     analysis: Analysis,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
+
+    * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
+      Slurm's controller carries out at their times.
+    * `no_report`: Do not write report.html.
 
     With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
@@ -69,10 +63,10 @@ def replay(
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    cluster = file.cluster()
+    cluster = part.cluster()
     schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
     check_decision_cost(how.decision_cost)
-    chosen = replace(part.of(file.read(log, cluster)), bound_s=bounded_slowdown_threshold)
+    chosen = part.chosen(log, cluster)
     if cluster is not None:
         _print_notes_on_nodes(cluster, schedulers)
     print_notes(chosen, [how.estimates], [part.load or 1.0])

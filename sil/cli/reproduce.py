@@ -41,40 +41,27 @@ WIDTH = 3 + max(map(len, HEADINGS.values()))
 
 
 def reproduce(
-    study: Annotated[
-        str,
-        Argument(
-            autocompletion=lambda: list(SELECTIONS),
-            help="A case study of Collins and George 2001 (cs1 to cs4), all four of them (all-pjs), or its "
-            "future work (robustness, preemption); or a study of the papers on CISNE (cisne-table1, "
-            "cisne-fig3, cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space); or the placement of GPU "
-            "jobs by fragmentation gradient descent, with --data (fgd).",
-        ),
-    ],
-    out_folder: Annotated[
-        Path, Option("--out", help="Folder for the results, with a subfolder for each study.")
-    ] = Path("sil-reproduced"),
-    data: Annotated[
-        Path | None,
-        Option(
-            help="Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W "
-            "pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz."
-        ),
-    ] = None,
-    seeds: Annotated[int, Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")] = 20,
-    sites: Annotated[
-        int,
-        Option(
-            min=0,
-            help="Of cs1 to cs4: also judge each claim on so many sites with perturbed execution times, "
-            "which takes about as many times as long; 20 show what a verdict owes to the synthetic times.",
-        ),
-    ] = 0,
+    study: Annotated[str, Argument(autocompletion=lambda: list(SELECTIONS))],
+    out_folder: Annotated[Path, Option("--out")] = Path("sil-reproduced"),
+    data: Path | None = None,
+    seeds: Annotated[int, Option(min=LEAST_SEEDS)] = 20,
+    sites: Annotated[int, Option(min=0)] = 0,
     *,
     where: Execution,
     as_json: options.Json = False,
 ) -> None:
     """Reproduce a paper's study and check each of its claims against the results.
+
+    * `study`: A case study of Collins and George 2001 (cs1 to cs4), all four of them (all-pjs), or its future
+      work (robustness, preemption); or a study of the papers on CISNE (cisne-table1, cisne-fig3,
+      cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space); or the placement of GPU jobs by fragmentation
+      gradient descent, with --data (fgd).
+    * `out_folder`: Folder for the results, with a subfolder for each study.
+    * `data`: Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W
+      pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz.
+    * `seeds`: Replications of studies with random numbers.
+    * `sites`: Of cs1 to cs4: also judge each claim on so many sites with perturbed execution times, which
+      takes about as many times as long; 20 show what a verdict owes to the synthetic times.
 
     Prints the claims ledger: the paper's words, how they are read, our result, and a verdict by a rule fixed
     in advance, with its distance from the rule's threshold. Writes page.html (open it in a browser),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer import Argument, Option
 from typer.core import TyperGroup
 
 from scheduler import UserError
@@ -17,8 +15,7 @@ from sil.cli import console, options
 from sil.cli.lazy_group import Group, group
 from sil.cli.progress import ProgressBar, progress
 from sil.report import FigureKind
-from sil.settings.experiment_file import Experiment
-from sil.settings.replays import AtSite, Repetition
+from sil.settings.replays import ExperimentOverrides
 from sil.workers.execution import Execution
 from sil.workers.executor import Executor, Inline
 
@@ -28,23 +25,17 @@ if TYPE_CHECKING:
 
 
 def run(
-    experiment: Annotated[
-        str, Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
-    ],
+    experiment: str,
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
     *,
-    again: Repetition,
+    overrides: ExperimentOverrides,
     where: Execution,
-    scheduler: options.Schedulers = None,
     metric: options.Metric = options.METRIC,
-    at: AtSite,
-    bounded_slowdown_threshold: options.OtherThreshold = None,
-    reasons: options.Reasons = False,
-    no_determinism_check: options.NoDeterminismCheck = False,
-    trust: options.Trust = False,
     as_json: options.Json = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
+
+    * `experiment`: An experiment file, or the name of a built-in one (see `sil experiments`).
 
     Writes trace.parquet (every simulated fact), jobs.csv, summary.json, report.html (open it in a browser),
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
@@ -54,19 +45,9 @@ def run(
     from sil.trust.consent import ask_in_terminal, permit
     from site_db.store import parse_address
 
-    guard = {"reasons": True} if reasons else {}
-    guard |= {"ask_twice": False} if no_determinism_check else {}
-    chosen = Experiment.read(experiment).with_(
-        schedulers=scheduler or None,
-        add=at.add or (),
-        remove=at.remove or (),
-        upgrade=at.upgrade or (),
-        **asdict(again),
-        guard=guard,
-        bounded_slowdown_threshold_s=bounded_slowdown_threshold,
-    )
-    address = parse_address(at.site) if at.site else None
-    if not trust:
+    chosen = Experiment.read(experiment).with_(**overrides.changes)
+    address = parse_address(overrides.site) if overrides.site else None
+    if not overrides.trust:
         permit(chosen.foreign_code(address), ask_in_terminal)
     name = chosen.settings.name
     executor = _chosen_executor(chosen.settings, where)
@@ -76,7 +57,7 @@ def run(
 
     metrics.metric(metric)
     folder = out_folder or default_folder(name)
-    choice = SiteChoice(address, at.learn, at.as_of)
+    choice = SiteChoice(address, overrides.learn, overrides.as_of)
     definition = Definition(chosen.settings, chosen.source)
     with progress("runs") as bars, executor:
         bar = ProgressBar(bars, name)
@@ -90,8 +71,6 @@ def run(
 def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
-    from sil.cli.run import is_little_work
-
     if where.dask is None:
         if is_little_work(experiment):
             return Inline()
@@ -103,10 +82,8 @@ def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
 
 
 def report(
-    folder: Annotated[Path, Argument(help="A results folder of `sil run` or `sil replay`.")],
-    figures: Annotated[
-        FigureKind | None, Option(help="Also write each chart to a file in the folder `figures`.")
-    ] = None,
+    folder: Path,
+    figures: FigureKind | None = None,
     metric: options.Metric = options.METRIC,
     warm_up_days: options.WarmUp = None,
     cool_down_days: options.CoolDown = None,
@@ -114,6 +91,9 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Rebuild the report in a results folder.
+
+    * `folder`: A results folder of `sil run` or `sil replay`.
+    * `figures`: Also write each chart to a file in the folder `figures`.
 
     For `sil run`, rebuilds jobs.csv, summary.json and report.html from the trace; for `sil replay`, rebuilds
     report.html from jobs.csv, trace.parquet and summary.json. Options in days are for replays; by default,
@@ -189,11 +169,11 @@ class _ListsByItself(Group):
         return TyperGroup.parse_args(self, context, args)
 
 
-experiments_app = group("List the experiments that come with the package, or copy them.", _ListsByItself)
+experiments = group("List the experiments that come with the package, or copy them.", _ListsByItself)
 
 
-@experiments_app.callback(invoke_without_command=True)
-def experiments(context: typer.Context, as_json: options.Json = False) -> None:
+@experiments.callback(invoke_without_command=True)
+def list_experiments(context: typer.Context, as_json: options.Json = False) -> None:
     """List the experiments that come with the package, or copy them."""
     if context.invoked_subcommand is not None:
         return
@@ -214,11 +194,12 @@ def experiments(context: typer.Context, as_json: options.Json = False) -> None:
     console.print_table(table)
 
 
-@experiments_app.command()
-def copy(
-    folder: Annotated[Path, Argument(help="The folder to copy them into. Files there are never replaced.")],
-) -> None:
-    """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors."""
+@experiments.command()
+def copy(folder: Path) -> None:
+    """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors.
+
+    * `folder`: The folder to copy them into. Files there are never replaced.
+    """
     from sil.settings.files import copy_examples
 
     copied = copy_examples(folder)
@@ -233,7 +214,7 @@ QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
 """Schedulers by name that never take seconds for a decision."""
 
 
-def is_little_work(experiment: Experiment) -> bool:
+def is_little_work(experiment: Settings) -> bool:
     """Whether the process of the command carries out all runs itself: few jobs under quick built-in
     schedulers, which need no process of their own. Predictions on time-shared nodes are not quick."""
     workload = experiment.workload

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
-from typer import Argument, Option
+from typer import Option
 
 from scheduler import registry
 from scheduler.messages import counted
@@ -35,37 +35,24 @@ COLUMNS = (
 
 
 def schedule(
-    matrix: Annotated[
-        Path,
-        Argument(
-            help="Expected seconds, a row per job and a column per machine: text with commas, semicolons, "
-            "tabs or blanks; the HCSP format (a line `jobs machines 0`, then a value per line, job by job); "
-            "or .npy."
-        ),
-    ],
-    scheduler: Annotated[
-        list[str] | None, Option(help="May be repeated. Default: all built-in ones except the optimising.")
-    ] = None,
-    ready: Annotated[
-        Path | None, Option(help="A file with each machine's ready time in seconds. Default: 0.")
-    ] = None,
-    clusters: Annotated[
-        Path | None,
-        Option(
-            help="A file with a line per cluster: its machines, counted from 0. The matrix has a column for "
-            "each after those of the machines: seconds in parallel on the whole cluster."
-        ),
-    ] = None,
+    matrix: Path,
+    scheduler: list[str] | None = None,
+    ready: Path | None = None,
+    clusters: Path | None = None,
     as_json: options.Json = False,
-    out_file: Annotated[
-        Path | None,
-        Option(
-            "--out", help="Write job, machine (clusters follow them), start, completion to this CSV file."
-        ),
-    ] = None,
+    out_file: Annotated[Path | None, Option("--out")] = None,
     decision_limit: options.DecisionLimit = 3600.0,
 ) -> None:
-    """Map one ETC matrix; print makespan, sum of completion times and decision time."""
+    """Map one ETC matrix; print makespan, sum of completion times and decision time.
+
+    * `matrix`: Expected seconds, a row per job and a column per machine: text with commas, semicolons, tabs
+      or blanks; the HCSP format (a line `jobs machines 0`, then a value per line, job by job); or .npy.
+    * `scheduler`: May be repeated. Default: all built-in ones except the optimising.
+    * `ready`: A file with each machine's ready time in seconds. Default: 0.
+    * `clusters`: A file with a line per cluster: its machines, counted from 0. The matrix has a column for
+      each after those of the machines: seconds in parallel on the whole cluster.
+    * `out_file`: Write job, machine (clusters follow them), start, completion to this CSV file.
+    """
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.runs.under_test import resolve
     from sil.world.guard.faults import SchedulerFault
@@ -172,23 +159,18 @@ class Problems(StrEnum):
 
 
 def check(
-    scheduler: Annotated[
-        str, Argument(help="A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`.")
-    ],
-    kind: Annotated[
-        Problems | None,
-        Option(
-            "--kind",
-            help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs "
-            "on free nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class "
-            "declares, else mapping.",
-        ),
-    ] = None,
-    examples: Annotated[int, Option(min=1, help="Number of small problems, before some larger ones.")] = 200,
+    scheduler: str,
+    kind: Problems | None = None,
+    examples: Annotated[int, Option(min=1)] = 200,
     decision_limit: options.DecisionLimit = 5.0,
     as_json: options.Json = False,
 ) -> None:
     """Test a scheduler on many small problems and list the rules that it keeps and breaks.
+
+    * `scheduler`: A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`.
+    * `kind`: Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on free
+      nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class declares, else mapping.
+    * `examples`: Number of small problems, before some larger ones.
 
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
     any rule is broken.
@@ -242,11 +224,14 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
 
 
 def new_scheduler(
-    name: Annotated[str, Argument(help="Name of the scheduler and of its package: a word like fair_share.")],
-    kind: Annotated[Kind, Option("--kind", help="Kind of scheduling problem.")] = Kind.MAPPING,
-    folder: Annotated[Path | None, Option("--out", help="Folder to write. Default: NAME.")] = None,
+    name: str, kind: Kind = Kind.MAPPING, folder: Annotated[Path | None, Option("--out")] = None
 ) -> None:
-    """Write an installable package with a working scheduler and its test, as a starting point."""
+    """Write an installable package with a working scheduler and its test, as a starting point.
+
+    * `name`: Name of the scheduler and of its package: a word like fair_share.
+    * `kind`: Kind of scheduling problem.
+    * `folder`: Folder to write. Default: NAME.
+    """
     from sil.experiment.new_scheduler import write_package
 
     written = write_package(name, kind, folder or Path(name))
@@ -259,11 +244,12 @@ def new_scheduler(
 
 
 def serve_scheduler(
-    name: Annotated[str, Argument(help="A scheduler for rigid jobs on free nodes.")],
-    bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "tcp://127.0.0.1:28000",
-    decision_limit: options.DecisionLimit = 60.0,
+    name: str, bind: str = "tcp://127.0.0.1:28000", decision_limit: options.DecisionLimit = 60.0
 ) -> None:
     """Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
+
+    * `name`: A scheduler for rigid jobs on free nodes.
+    * `bind`: Address to listen on.
 
     Run-time estimates are the jobs' walltimes. Exit code 1 if the scheduler breaks a rule.
     """

@@ -13,6 +13,7 @@ from sil.cli import console, options
 from sil.cli.lazy_group import group
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes_on_slurm
+from sil.settings.replays import Rehearsing
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
@@ -24,32 +25,11 @@ def rehearse(
         Path, Argument(help="Accounting, as printed by sacct; see `sil slurm rehearse` in the documents.")
     ],
     conf: Annotated[
-        list[Path],
-        Option(help="The present slurm.conf; a second one, and further ones, are variants of it."),
+        list[Path], Option(help="The present slurm.conf; a second one, and further ones, are variants of it.")
     ],
-    to: Annotated[
-        list[str] | None,
-        Option(help="Another Slurm: a prefix like /opt/slurm-26.05, or a root directory. Repeatable."),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        Option(
-            "--set",
-            help="Other settings, like SchedulerParameters=bf_interval={10,30,60}: one variant for each "
-            "of the values in braces. Repeatable, for all combinations.",
-        ),
-    ] = None,
-    since: options.Begin = None,
-    warm_up_days: Annotated[
-        float,
-        Option(
-            min=0.0, help="Days before --from that are replayed, and do not count: two half-lives of usage."
-        ),
-    ] = 14.0,
-    time_zone: options.TimeZone = None,
-    slurm_step: options.SlurmStep = 30.0,
-    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     *,
+    how: Rehearsing,
+    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
     where: Execution,
     as_json: options.Json = False,
 ) -> None:
@@ -66,11 +46,10 @@ def rehearse(
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse
-    from sil.rehearsal.variants import Question
+    from sil.rehearsal.variants import rehearsed
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
-    asked = Question(accounting, conf, to or (), set_ or (), since, warm_up_days, time_zone, slurm_step)
-    month, replay, schedulers = asked.prepared()
+    month, replay, schedulers = rehearsed(accounting, conf, how)
     for note in month.log.notes:
         console.print_note(note)
     print_notes_on_slurm(schedulers[:1] + schedulers[2:])
@@ -109,11 +88,11 @@ app.command()(rehearse)
 
 
 @app.command()
-def install(
-    suite: Annotated[str, Argument(help="A suite of this computer's distribution, like trixie or sid.")],
-    folder: Annotated[Path, Argument(help="The folder to make; it takes about 150 MB.")],
-) -> None:
+def install(suite: str, folder: Path) -> None:
     """Unpack Slurm of another suite into a folder, with its database and munge.
+
+    * `suite`: A suite of this computer's distribution, like trixie or sid.
+    * `folder`: The folder to make; it takes about 150 MB.
 
     apt downloads the packages from this computer's mirror. Nothing is installed, and root is not needed. The
     scheduler 'slurm(root=FOLDER)' is the controller in that folder.
@@ -129,18 +108,14 @@ def install(
 
 @app.command()
 def check(
-    conf: Annotated[Path, Argument(help="The operator's slurm.conf.")],
-    release: Annotated[
-        str | None, Option(help="Only list what this release does not take, like 26.05; it need not be here.")
-    ] = None,
-    prefix: Annotated[
-        Path | None, Option(help="The Slurm below this folder, with sbin, bin and lib.")
-    ] = None,
-    root: Annotated[
-        Path | None, Option(help="The Slurm in this folder, as `sil slurm install` makes.")
-    ] = None,
+    conf: Path, release: str | None = None, prefix: Path | None = None, root: Path | None = None
 ) -> None:
     """List what a release of Slurm refuses or ignores of a slurm.conf, with its lines, all at once.
+
+    * `conf`: The operator's slurm.conf.
+    * `release`: Only list what this release does not take, like 26.05; it need not be here.
+    * `prefix`: The Slurm below this folder, with sbin, bin and lib.
+    * `root`: The Slurm in this folder, as `sil slurm install` makes.
 
     Then its controller is started with the configuration as it would be for a run. The exit code is 1 if a
     setting is refused. Without an option, the release is that of this computer.
@@ -148,7 +123,7 @@ def check(
     from sil.slurm.configuration import read_configuration, settings_gone
     from sil.slurm.installation import Place, installed
     from sil.slurm.protocol.releases import Release
-    from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
+    from sil.slurm.running import EPOCH_S, How, running
     from sil.slurm.settings.kept import LAST
 
     if release is not None and (prefix or root):
@@ -165,7 +140,7 @@ def check(
     if any(each.is_refused for each in found):
         raise typer.Exit(1)
     if installation is not None:
-        how = How(credential=munge_if_installed, installation=installation)
+        how = How(by_munge=True, installation=installation)
         with running(read_configuration(conf, of), EPOCH_S, how=how):
             console.print_line(f"The controller of Slurm {of.name} starts with {conf}.")
         if of.not_tested is not None:

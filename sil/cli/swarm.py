@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
+from sil.declared import Setting, Settings
 from sil.report.listing import Listing, number, text
 from sil.workers.execution import Execution
 from site_db.files.plain_values import is_whole
@@ -28,41 +29,41 @@ MOST_SHRUNK = 5
 """So many violations are made smaller; the other seeds are listed."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cases(Settings):
+    """The cases of a swarm.
+
+    * `seeds`: The seeds A to B - 1; a single number is one seed.
+    * `minutes`: Go on for this time instead, from the first seed on.
+    * `fault`: Only faults of this kind, like 'lost messages'. May be repeated. Default: all kinds.
+    * `case`: Carry out the case in this file, which an earlier swarm wrote.
+    * `jobs`: The most jobs of a case.
+    * `machines`: The most machines of a case.
+    """
+
+    seeds: Annotated[str, Setting(metavar="A:B")] = "0:1000"
+    minutes: Annotated[float | None, Setting(least=0.01)] = None
+    fault: list[str] | None = None
+    case: Path | None = None
+    jobs: Annotated[int, Setting(least=1, most=1_000)] = 20
+    machines: Annotated[int, Setting(least=1, most=1_000)] = 4
+
+
 def swarm(
-    scheduler: Annotated[
-        str | None,
-        Argument(
-            help="A scheduler or resource manager to test, like mine:Manager. Default: the built-in managers "
-            "under all built-in schedulers."
-        ),
-    ] = None,
-    seeds: Annotated[
-        str, Option(metavar="A:B", help="The seeds A to B - 1; a single number is one seed.")
-    ] = "0:1000",
-    minutes: Annotated[
-        float | None, Option(min=0.01, help="Go on for this time instead, from the first seed on.")
-    ] = None,
-    fault: Annotated[
-        list[str] | None,
-        Option(help="Only faults of this kind, like 'lost messages'. May be repeated. Default: all kinds."),
-    ] = None,
-    case: Annotated[
-        Path | None,
-        Option(exists=True, help="Carry out the case in this file, which an earlier swarm wrote."),
-    ] = None,
-    jobs: Annotated[int, Option(min=1, max=1_000, help="The most jobs of a case.")] = 20,
-    machines: Annotated[int, Option(min=1, max=1_000, help="The most machines of a case.")] = 4,
-    unreached: Annotated[
-        bool, Option("--unreached", help="List the lines of the managers that were not reached.")
-    ] = False,
-    out_folder: Annotated[Path, Option("--out", help="Folder for the cases that violate a rule.")] = Path(
-        "sil-swarm"
-    ),
+    scheduler: Annotated[str | None, Argument()] = None,
     *,
+    cases: Cases,
+    unreached: bool = False,
+    out_folder: Annotated[Path, Option("--out")] = Path("sil-swarm"),
     where: Execution,
     as_json: options.Json = False,
 ) -> None:
     """Test resource managers and schedulers in thousands of small simulations with random faults.
+
+    * `scheduler`: A scheduler or resource manager to test, like mine:Manager. Default: the built-in managers
+      under all built-in schedulers.
+    * `unreached`: List the lines of the managers that were not reached.
+    * `out_folder`: Folder for the cases that violate a rule.
 
     Each seed is one case: a site, jobs, a scheduler, and a random subset of the kinds of faults, such as lost
     messages, partitions, crashes of the manager and failing machines. Invariants are checked on each trace.
@@ -75,24 +76,23 @@ def swarm(
     from sil.swarm.case import Case
     from sil.swarm.faults import KINDS
 
-    for kind in fault or ():
+    for kind in cases.fault or ():
         if kind not in KINDS:
             console.fail(f"there is no kind of fault '{kind}'; expected one of: {', '.join(KINDS)}")
     under_test = None if scheduler is None else resolve(scheduler).require_in_process("a swarm")
-    tested = Swarm(under_test, tuple(fault or KINDS), jobs, machines)
+    tested = Swarm(under_test, tuple(cases.fault or KINDS), cases.jobs, cases.machines)
     tested.check()
-    if case is not None:
-        _carry_out(tested, tested.replayed(Case.read(case)), as_json)
+    if cases.case is not None:
+        _carry_out(tested, tested.replayed(Case.read(cases.case)), as_json)
         return
-    wanted = _seeds(seeds)
-    if len(wanted) == 1 and minutes is None:
+    wanted = _seeds(cases.seeds)
+    if len(wanted) == 1 and cases.minutes is None:
         _carry_out(tested, tested.case(wanted.start), as_json)
         return
     with where.executor() as executor, progress("cases") as bars:
         bar = ProgressBar(bars, scheduler or "built-in managers")
-        found = carried_out(
-            tested, wanted, executor, None if minutes is None else 60.0 * minutes, bar.progressed
-        )
+        for_s = None if cases.minutes is None else 60.0 * cases.minutes
+        found = carried_out(tested, wanted, executor, for_s, bar.progressed)
     smallest = {}
     for seed in [*found.violations][:MOST_SHRUNK]:
         make_usable(out_folder)
@@ -134,10 +134,11 @@ def _seeds(text: str) -> range:
 
 def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
     """One case, with all facts."""
+    from sil.trace.held import with_texts
     from sil.trace.recorder import ROW
 
     verdict = tested.verdict(case)
-    facts = [dict(zip(ROW, fact, strict=True)) for fact in verdict.facts]
+    facts = [with_texts(dict(zip(ROW, fact, strict=True))) for fact in verdict.facts]
     if as_json:
         violation = None if verdict.violation is None else asdict(verdict.violation)
         console.print_json({"case": asdict(case), "violation": violation, "facts": facts})
@@ -147,7 +148,10 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
             f"{counted(len(case.jobs), 'job')} on {counted(case.n_machines, 'machine')} ({case.machines}), "
             f"{'; '.join([case.scheduler, kinds, *case.policies])}"
         )
-        columns = [number("time (s)", "time_s", ",.3f"), *map(text, ROW[1:-1]), text("detail")]
+        columns = [
+            number("time (s)", "time_s", ",.3f"),
+            *(text(name) for name in ROW[1:] if name != "shares"),
+        ]
         print_listings([Listing("facts", title, columns, facts)])
     if verdict.violation is not None:
         console.exit_with_fault(_sentence(verdict.violation))

@@ -2,103 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.settings.replays import Asking, Estimates
-from sil.site.log_file import LogFile
+from sil.site.log_file import OfPeriod
 from sil.workers.execution import Execution
-from sil.workload.settings import LOAD, Period
+from sil.workload.settings import Slicing
 
-if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
-    from sil.workload.job_log import JobLog
-    from sil.workload.slices import SlicedLog
-
-Logs = Annotated[
-    list[Path],
-    Argument(
-        metavar="LOG...",
-        help="Logs (SWF), or Batsim workloads (JSON); with --nodes or --site, also Slurm's accounting. Plain "
-        "or compressed.",
-    ),
-]
-Loads = Annotated[
-    list[float] | None,
-    Option(
-        "--load",
-        help=f"{LOAD.text} May be repeated. Default: 1.",
-        parser=options.parsed(LOAD.parser),
-        metavar=LOAD.metavar,
-    ),
-]
-EstimatesKinds = Annotated[
-    list[Estimates] | None,
-    Option(
-        "--estimates",
-        help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-        "run times. May be repeated. Default: user.",
-    ),
-]
-Slices = Annotated[
-    int | None,
-    Option(min=1, help="Cut each log into this number of slices with equally many jobs. Default: 1."),
-]
-SliceJobs = Annotated[
-    int | None,
-    Option(min=1, help="Cut each log into slices of this number of jobs; what remains is left out."),
-]
-SlicesByPlace = Annotated[
-    list[str] | None,
-    Option(
-        "--jobs",
-        metavar="A:B",
-        help="A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.",
-    ),
-]
-WarmUpJobs = Annotated[
-    int | None,
-    Option(
-        min=0,
-        help="Replay this number of jobs before each slice, and half as many after it, without measuring "
-        "them: by itself, a slice begins with an empty machine. The first slice has none before it. "
-        "Default: as many as a slice has, at most 1,000.",
-    ),
-]
 METRIC = "bounded_slowdown_mean"
-Metric = Annotated[str, Option(help="The metric of the printed table: a column of sweep.csv.")]
 
 
 def sweep(
-    logs: Logs,
+    logs: Annotated[list[Path], Argument(metavar="LOG...")],
     scheduler: options.SchedulersOfLogs = None,
-    load: Loads = None,
-    estimates: EstimatesKinds = None,
-    slices: Slices = None,
-    slice_jobs: SliceJobs = None,
-    jobs: SlicesByPlace = None,
-    warm_up_jobs: WarmUpJobs = None,
+    load: Annotated[list[float] | None, options.LOAD] = None,
+    estimates: list[Estimates] | None = None,
     *,
+    cut: Slicing,
     how: Asking,
-    period: Period,
-    file: LogFile,
-    bounded_slowdown_threshold: options.BoundedSlowdownThreshold = 10.0,
+    period: OfPeriod,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
     where: Execution,
-    metric: Metric = METRIC,
+    metric: str = METRIC,
     as_json: options.Json = False,
 ) -> None:
     """Replay slices of logs under each scheduler, load and kind of estimates, and compare the schedulers.
+
+    * `logs`: Logs (SWF), or Batsim workloads (JSON); with --nodes or --site, also Slurm's accounting. Plain
+      or compressed.
+    * `load`: Scale the load: divide interarrival times by this factor. May be repeated. Default: 1.
+    * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
+      two run times. May be repeated. Default: user.
+    * `metric`: The metric of the printed table: a column of sweep.csv.
 
     With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
@@ -108,30 +49,19 @@ def sweep(
     for log in logs:  # before anything is loaded
         if not log.exists():
             console.fail(f"{log}: there is no such file")
-    if sum(given is not None for given in (slices, slice_jobs, jobs or None)) > 1:
-        console.fail("--slices, --slice-jobs and --jobs all say what the slices are; give one of them")
     from sil.experiment.log_sweep import LogSweep, summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import REPLAY_METRICS, replay_metric_named
     from sil.report.tables import INTERVALS, long_table
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
-    from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
 
     chosen = estimates or [Estimates.USER]
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     metric = replay_metric_named(metric)
-    cluster = file.cluster()
+    cluster = period.cluster()
     schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
-    whole = [file.read(log, cluster) for log in logs]
-    bound_s = bounded_slowdown_threshold
-    parts = [replace(period.of(log), bound_s=bound_s) for log in whole]
-    cut: Callable[[JobLog], SlicedLog] = partial(equal_slices, n=slices or 1)
-    if slice_jobs is not None:
-        cut = partial(slices_of_size, size=slice_jobs)
-    elif jobs:
-        cut = partial(chosen_slices, ranges=jobs)
-    sliced = tuple(with_warm_up(cut(part), warm_up_jobs) for part in parts)
-    wanted = LogSweep(sliced, schedulers, tuple(load or [1.0]), tuple(chosen), how)
+    parts = [period.chosen(log, cluster) for log in logs]
+    wanted = LogSweep(tuple(map(cut.of, parts)), schedulers, tuple(load or [1.0]), tuple(chosen), how)
     for k, part in enumerate(parts):
         print_notes(part, chosen, load or [] if k == 0 else [])
     print_notes_on_slurm(schedulers)

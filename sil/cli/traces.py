@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from typer import Argument, Option
 
 from scheduler.messages import counted
 from sil.cli import console, options
@@ -18,17 +17,18 @@ if TYPE_CHECKING:
 
 
 def compare_traces(
-    one: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
-    other: Annotated[Path, Argument(help="Another one.")],
-    scheduler: Annotated[
-        list[str] | None,
-        Option(help="Scheduler, if a trace has several; given twice, the first is that of the first trace."),
-    ] = None,
+    one: Path,
+    other: Path,
+    scheduler: list[str] | None = None,
     replication: options.Replication = 0,
     point: options.Point = 0,
     as_json: options.Json = False,
 ) -> None:
     """Find the first decision at which two runs diverge, and show the state before it.
+
+    * `one`: A trace.parquet, or its folder.
+    * `other`: Another one.
+    * `scheduler`: Scheduler, if a trace has several; given twice, the first is that of the first trace.
 
     Exit code 0 if the runs are equal, 1 if they diverge. Scheduler names and charged decision times are
     ignored.
@@ -71,14 +71,19 @@ def compare_traces(
 
 
 def why(
-    trace: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
-    job: Annotated[str, Option("--job", help="The job's id in the log, like 100_1, or its number.")],
-    scheduler: Annotated[str | None, Option(help="Scheduler, if the trace has several.")] = None,
+    trace: Path,
+    *,
+    job: str,
+    scheduler: str | None = None,
     replication: options.Replication = 0,
     point: options.Point = 0,
     as_json: options.Json = False,
 ) -> None:
     """Show the timeline of a job: its arrival, why it waited, its runs and its end.
+
+    * `trace`: A trace.parquet, or its folder.
+    * `job`: The job's id in the log, like 100_1, or its number.
+    * `scheduler`: Scheduler, if the trace has several.
 
     Traces have wait reasons if they are recorded with `--reasons` of `sil replay` or `sil run`.
     """

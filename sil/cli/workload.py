@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from sil.cli import console, options
 from sil.cli.lazy_group import group
-from sil.workload.settings import LOAD, Part, Rules
+from sil.workload.settings import Part, Rules
 
 app = group(
-    "Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's "
-    "workloads (JSON), and Slurm's accounting.",
+    """Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's workloads (JSON), and
+    Slurm's accounting."""
 )
 
 
@@ -50,14 +50,17 @@ def show(
 @app.command()
 def convert(
     log: options.LogOrAccounting,
-    target: Annotated[Path, Argument(help="The file to write; its suffix selects the format.")],
+    target: Path,
     processors: options.Processors = None,
     *,
     rules: Rules,
     part: Part,
 ) -> None:
     """Repair and cut a log, and write it in the same or another format. Slurm's accounting becomes a log of
-    the processors that its jobs had."""
+    the processors that its jobs had.
+
+    * `target`: The file to write; its suffix selects the format.
+    """
     from sil.site.logs import read_on_processors, write_log
     from sil.workload.job_log import on_scaled_days
 
@@ -71,20 +74,20 @@ def convert(
 
 @app.command()
 def lublin(
-    target: Annotated[Path, Argument(help="The file to write: .swf, .swf.gz, .json or .json.gz.")],
-    jobs: Annotated[int, Option(min=1, help="Number of jobs.")] = 10_000,
-    processors: Annotated[int, Option(min=2, help="Processors of the machine.")] = 128,
-    load: Annotated[
-        float | None,
-        Option(
-            help="The offered load, such as 0.9. Default: that of the model.",
-            parser=options.parsed(LOAD.parser),
-            metavar=LOAD.metavar,
-        ),
-    ] = None,
-    seed: Annotated[int, Option(min=0, help="Seed of the random numbers.")] = 0,
+    target: Path,
+    jobs: Annotated[int, Option(min=1)] = 10_000,
+    processors: Annotated[int, Option(min=2)] = 128,
+    load: Annotated[float | None, options.LOAD] = None,
+    seed: Annotated[int, Option(min=0)] = 0,
 ) -> None:
-    """Generate a synthetic workload with the model of Lublin and Feitelson (2003)."""
+    """Generate a synthetic workload with the model of Lublin and Feitelson (2003).
+
+    * `target`: The file to write: .swf, .swf.gz, .json or .json.gz.
+    * `jobs`: Number of jobs.
+    * `processors`: Processors of the machine.
+    * `load`: The offered load, such as 0.9. Default: that of the model.
+    * `seed`: Seed of the random numbers.
+    """
     import numpy as np
 
     from sil.site.logs import write_log

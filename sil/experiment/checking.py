@@ -23,7 +23,7 @@ from scheduler.rules import (
     WrongKind,
 )
 from scheduler.testing import contract_for
-from scheduler.testing.examination import BrokeRule, CannotAnswer, Contract, Examination, Here, Outline
+from scheduler.testing.examination import BrokeRule, CannotAnswer, Examination, Here, Outline
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.runs.under_test import InProcess, resolve
 from sil.workers import channel
@@ -80,13 +80,14 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     KilledFromOutside if no scheduler is at fault for that.
     """
     scheduler = resolve(name).require_in_process("a check")
-    contract = contract_for(asked or scheduler.spec.kind or Kind.MAPPING)
+    name_of_contract = asked or scheduler.spec.kind or Kind.MAPPING
+    contract = contract_for(name_of_contract)
     if asked is not None:
         scheduler.require(contract.kind, f"--kind {asked}")
     checked: list[Checked | Died] = []
     # Judged in a new process, too: Hypothesis draws, among others, values from modules that are loaded.
     with Processes(1) as executor:
-        item = Item(name, partial(_judged, scheduler, contract, examples, limit_s))
+        item = Item(name, partial(_judged, scheduler, name_of_contract, examples, limit_s))
         executor.run([item], lambda _, value: checked.append(value))
     (found,) = checked
     if isinstance(found, Died) and found.from_outside:
@@ -96,13 +97,14 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     return found
 
 
-def _judged(scheduler: InProcess, contract: type[Contract[Any]], examples: int, limit_s: float) -> Checked:
+def _judged(scheduler: InProcess, name_of_contract: str, examples: int, limit_s: float) -> Checked:
     """Raises KilledFromOutside."""
     found: list[Finding] = []
-    call = partial(_answer, scheduler.spec, contract, limit_s)
+    contract = contract_for(name_of_contract)
+    call = partial(_answer, scheduler.spec, limit_s)
     folder = None if scheduler.isolation is None else scheduler.isolation.folder
     with own_process(call, (__name__,), own_modules=folder) as process:
-        examination = Examination(lambda: _Elsewhere(process), contract(), examples)
+        examination = Examination(lambda: _Elsewhere(process), contract, examples)
         try:
             found.extend(
                 Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
@@ -122,7 +124,7 @@ class _Elsewhere:
         self._process = process
         process.send(Message({"make": True}))
 
-    def answer(self, outline: Outline, first_id: int) -> tuple[Answer, str | None]:
+    def answer(self, outline: Outline[Any], first_id: int) -> tuple[Answer, str | None]:
         self._process.send(Message({"first_id": first_id}, pickle.dumps(outline)))
         try:
             message = self._process.receive(MOST_BYTES)
@@ -142,9 +144,7 @@ class _Elsewhere:
         raise BrokeRule(RETURNS_A_SCHEDULE, "its answer cannot be read")
 
 
-def _answer(
-    spec: SchedulerSpec, contract: type[Contract[Any]], limit_s: float, connection: socket.socket
-) -> None:
+def _answer(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
     """Run in the scheduler's process: make instances and ask them, as told."""
     candidate: _Made
     while True:
@@ -153,23 +153,23 @@ def _answer(
         except (EOFError, OSError):
             return
         if told.fields.get("make"):
-            candidate = _Made(spec, contract(), limit_s)
+            candidate = _Made(spec, limit_s)
         else:
-            outline: Outline = pickle.loads(told.columns)
+            outline: Outline[Any] = pickle.loads(told.columns)
             channel.send(connection, candidate.reply(outline, told.fields["first_id"]))
 
 
 class _Made:
     """One instance; everything that it does is under one time limit."""
 
-    def __init__(self, spec: SchedulerSpec, contract: Contract[Any], limit_s: float) -> None:
+    def __init__(self, spec: SchedulerSpec, limit_s: float) -> None:
         self._limit_s = limit_s
         self._why_not: tuple[str, str] | None = None
         with self._broken_rules() as broken:
-            self._here = Here(spec.make(), contract, lambda call: call())
+            self._here = Here(spec.make())
         self._why_not = broken[0] if broken else None
 
-    def reply(self, outline: Outline, first_id: int) -> Message:
+    def reply(self, outline: Outline[Any], first_id: int) -> Message:
         if self._why_not is not None:
             return Message({"broken": list(self._why_not)})
         with self._broken_rules() as broken:

@@ -163,7 +163,9 @@ def _jobs(facts: pl.DataFrame) -> pl.DataFrame:
         NTH, "job", "job_class", "queue", "user", "submitted_by", "size", submitted_s="time_s"
     )
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        NTH, "run", "resource", "machines", "tasks", "expected_s", started_s="time_s"
+        *(NTH, "run", "resource", "tasks", "expected_s"),
+        started_s="time_s",
+        first_node=pl.col("machines").list.first().struct.field("first"),
     )
     ended = (
         facts.with_row_index("at")
@@ -200,7 +202,7 @@ def _records(
             state=state,
             submitted_s=row["submitted_s"],
             resource=resource,
-            machine_class=resources.machine_class(row["machines"]),
+            machine_class=resources.machine_class(row["first_node"]),
             members=None if resources.node_classes else members,
             started_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],

@@ -11,6 +11,7 @@ import polars as pl
 
 from sil.outcome.refused_and_failed import given_up
 from sil.trace.facts import RUN, Fact
+from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
 from sil.trace.stream import columns_of, read_csv, write_csv
@@ -34,8 +35,6 @@ def bounded_slowdown(
     return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
 
 
-GPUS_HAD = pl.col("detail").str.count_matches("[@,]")
-"""Of the fact of a start, whose detail `shares_text` wrote."""
 WITH_GPUS_OF_WHOLE_NODES = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
 """`requested_gpus` of jobs, where these are null for whole nodes: there those that the job had."""
 
@@ -119,15 +118,16 @@ def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:
+    first = pl.col("machines").list.first().struct
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
         *RUN,
         *("job", "run", "resource", "machines", "tasks"),
         pl.col("time_s").alias("from_s"),
-        gpus_had=GPUS_HAD,
+        gpus_had=N_GPUS,
         # What a run uses of nodes says how many cores it has, which may all be on one node.
-        has_tasks=pl.when(pl.col("detail").is_null())
+        has_tasks=pl.when(pl.col("shares").is_null())
         .then(pl.col("tasks") > 1)
-        .otherwise(pl.col("machines").str.contains("[- ]")),
+        .otherwise((pl.col("machines").list.len() > 1) | (first.field("first") < first.field("last"))),
     )
     over = facts.filter(pl.col("event").is_in([fact.value for fact in ENDINGS])).select(
         *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
@@ -146,9 +146,8 @@ def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None
         success=0, final_state=pl.lit("COMPLETED_FAILED"), metadata=failed["reason"]
     )
     table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
-    table = table.rename({"machines": "allocated_resources"}).drop(
-        "resource", "tasks", "gpus_had", "per_processor"
-    )
+    table = table.with_columns(MACHINES_AS_TEXT).rename({"machines": "allocated_resources"})
+    table = table.drop("resource", "tasks", "gpus_had", "per_processor")
     write_csv(table, path)
 
 

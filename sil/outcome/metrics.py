@@ -13,7 +13,8 @@ from sil.outcome.backlog import backlog_metrics
 from sil.outcome.jobs import failed_job_table, run_table, with_gpus
 from sil.outcome.refused_and_failed import given_up
 from sil.outcome.statistics import quantile
-from sil.trace.facts import RUN, Fact, RunDescription, RunTables, one_row_per_machine
+from sil.trace.facts import RUN, Fact, RunDescription, RunTables
+from sil.trace.held import one_row_per_machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

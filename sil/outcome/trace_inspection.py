@@ -11,9 +11,9 @@ import polars as pl
 import polars.selectors as cs
 
 from scheduler.messages import printable
-from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
+from sil.trace.held import MACHINES_AS_TEXT, intervals_in, node_set, shares_in, with_texts
 from sil.trace.log_clock import LogClock, seconds_text
 from sil.trace.log_ids import LOG_ID
 from sil.trace.requests import request_of
@@ -66,10 +66,16 @@ def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
     at = n if equal.all() else int(equal.arg_min() or 0)
     if at == len(sides[0]) == len(sides[1]):
         return None
-    rests = [tuple(side[at : at + NEXT].iter_rows(named=True)) for side in sides]
+    rests = [tuple(map(with_texts, _rows(side[at : at + NEXT]))) for side in sides]
     time_s = min(rest[0]["time_s"] for rest in rests if rest)
     waiting, running = _state(sides[0].head(at))
     return Divergence(at, time_s, waiting, running, rests[0], rests[1])
+
+
+def _rows(facts: pl.DataFrame) -> Iterator[Row]:
+    held = zip(intervals_in(facts["machines"]), shares_in(facts["shares"]), strict=True)
+    for row, (machines, shares) in zip(facts.iter_rows(named=True), held, strict=True):
+        yield row | {"machines": machines, "shares": shares}
 
 
 NOT_COMPLETE = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
@@ -94,12 +100,14 @@ _SENTENCES = {
 
 
 def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
-    """A fact as a sentence, with the names of resources."""
+    """A fact as a sentence, with the names of resources. Its machines are intervals or a text."""
     event, resource = Fact(fact["event"]), fact["resource"]
     job, detail = printable(str(fact.get(LOG_ID) or fact["job"])), fact["detail"]
     where = fact["machines"] if fact["machines"] is not None else resource
-    if resources and resource is not None and resource < 0 and fact["machines"]:
-        where = ",".join(fold(resources[n] for n in NodeSet.parse(fact["machines"])))
+    if isinstance(where, tuple):
+        where = node_set(where)
+        if resources and resource is not None and resource < 0 and where:
+            where = ",".join(fold(resources[n] for n in where))
     if resource is not None and 0 <= resource < len(resources):
         where = resources[resource]
     if event == Fact.RUN_LOST and detail is not None:
@@ -121,7 +129,8 @@ def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
     """The waiting and the running jobs after some facts."""
     waiting: dict[int, None] = {}
     running: dict[int, Running] = {}
-    for fact in facts.select("time_s", "event", "job", "run", "machines", "resource").iter_rows(named=True):
+    columns = "time_s", "event", "job", "run", MACHINES_AS_TEXT, "resource"
+    for fact in facts.select(columns).iter_rows(named=True):
         job, event = fact["job"], fact["event"]
         if event == Fact.JOB_ARRIVED:
             waiting[job] = None
@@ -180,10 +189,10 @@ _JOB = re.compile(r"\bjob (\d+)\b", re.ASCII)
 def _with_ids(own: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Row]:
     """The facts of a job; reasons name others by their ids in the log."""
     if LOG_ID not in facts.columns:
-        yield from own.iter_rows(named=True)
+        yield from _rows(own)
         return
     ids = {str(job): text for job, text in facts.select("job", LOG_ID).drop_nulls().unique().iter_rows()}
-    for fact in own.iter_rows(named=True):
+    for fact in _rows(own):
         if fact["event"] == Fact.PASSED_OVER:
             fact["detail"] = _JOB.sub(lambda job: f"job {ids.get(job[1], job[1])}", fact["detail"] or "")
         yield fact

@@ -92,14 +92,16 @@ PARTS = 20
 
 class OfferTable(Table):
     """Something that can be bought, up to `limit` times: changes of a site (clusters are numbered from the
-    second unit on), or more processors for the machine of a log."""
+    second unit on), or more processors for the machine of a log.
+
+    * `running_cost`: Each year.
+    """
 
     name: str = Field(min_length=1)
     changes: tuple[Notional, ...] = ()
     processors: Count | None = None
     price: Positive
     running_cost: NotNegative = 0.0
-    """Each year."""
     limit: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
 
 
@@ -158,7 +160,12 @@ WITHOUT_EFFECT_ON_MACHINES = ("nodes.estimates", "nodes.time_limits")
 
 
 class Plan(RunSettings):
-    """A plan, as in its file."""
+    """A plan, as in its file.
+
+    * `years`: For which running costs are added to the price.
+    * `indifference`: Share of the first goal as it is today; smaller differences count as none.
+    * `warm_up_jobs`: The first jobs, which are not measured because the site begins empty.
+    """
 
     name: str
     question: str = ""
@@ -170,18 +177,15 @@ class Plan(RunSettings):
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
     years: NotNegative = 1.0
-    """For which running costs are added to the price."""
     budget: Positive | None = None
     rank_by: Literal["effect", "effect_per_price"] = "effect_per_price"
     size: SizeTable | None = None
     retire: RetireTable | None = None
     confidence: Share = 0.95
     indifference: Share = 0.01
-    """Share of the first goal as it is today; smaller differences count as none."""
     first_replications: Annotated[int, Field(ge=2, strict=True)] = 10
     most_replications: Annotated[int, Field(ge=2, strict=True)] = 400
     warm_up_jobs: Annotated[int, Field(ge=0, strict=True)] = 0
-    """The first jobs, which are not measured because the site begins empty."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:

@@ -17,7 +17,7 @@ from scheduler.model import Job
 from scheduler.node_request import Request
 from sil.experiment.provenance import code_under_test, fingerprint
 from sil.outcome.finished_jobs import jobs_in
-from sil.outcome.jobs import bounded_slowdown, job_table, run_table
+from sil.outcome.jobs import bounded_slowdown, job_table, run_table, with_gpus
 from sil.planning.demand import any_runs_on
 from sil.planning.load import Load, load, load_on_nodes
 from sil.planning.options import AS_IT_IS, Option, bought
@@ -145,10 +145,10 @@ class OnSite:
 def _on_site(plan: Plan, scenario: Scenario, run: RunKey) -> Simulated:
     facts = scenario.run(run).facts
     jobs = job_table(facts, scenario.in_use.site.n_machines, plan.bounded_slowdown_threshold_s)
-    runs = run_table(facts).rename({"job": "job_id"})
+    runs = run_table(facts)
     if "requested_gpus" in jobs.columns:
-        gpus = jobs.select("job_id", "requested_gpus")
-        runs = runs.join(gpus, on="job_id", how="left", maintain_order="left")
+        runs = with_gpus(runs, jobs)
+    runs = runs.rename({"job": "job_id"})
     # Jobs are numbered in order of arrival, those of a log from 1.
     first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
     measured = jobs.filter(pl.col("job_id") >= first + plan.warm_up_jobs)

@@ -83,34 +83,24 @@ def effects(
         for kind, name in largest_groups(groups, KINDS, FEWEST_JOBS)
     ]
     confidence = 1.0 - (1.0 - CONFIDENCE) / (len(chosen) * len(QUANTITIES))
-    return [
-        effect
-        for kind, name, jobs in chosen
-        for quantity in QUANTITIES
-        if (effect := _effect(kind, name, quantity, jobs, (before, again, variant), confidence)) is not None
-    ]
-
-
-def _effect(
-    kind: str,
-    name: str,
-    quantity: str,
-    jobs: pl.Series,
-    tables: tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame],
-    confidence: float,
-) -> Effect | None:
-    before, again, variant = (table.filter(pl.col("job_id").is_in(jobs.implode())) for table in tables)
-    if before.is_empty():
-        return None
-    submitted = before["submission_time"]
-    days = float(submitted.max() - submitted.min()) / DAY_S  # type: ignore[operator,arg-type]
-    block_days = max(days / BLOCKS, 1e-3) if days < 2 * FEWEST_BLOCKS else None
-    found = paired_differences(variant, before, quantity, block_days, confidence)
-    scatter = paired_differences(again, before, quantity, block_days, confidence)
-    if found is None or scatter is None:
-        return None
-    mean = float(before[quantity].mean())  # type: ignore[arg-type]
-    return Effect(kind, name, quantity, found.jobs, mean, found.difference, scatter.difference)
+    found = []
+    for kind, name, jobs in chosen:
+        old, same, new = (
+            table.filter(pl.col("job_id").is_in(jobs.implode())) for table in (before, again, variant)
+        )
+        if old.is_empty():
+            continue
+        submitted = old["submission_time"]
+        days = float(submitted.max() - submitted.min()) / DAY_S  # type: ignore[operator,arg-type]
+        block_days = max(days / BLOCKS, 1e-3) if days < 2 * FEWEST_BLOCKS else None
+        for quantity in QUANTITIES:
+            change = paired_differences(new, old, quantity, block_days, confidence)
+            scatter = paired_differences(same, old, quantity, block_days, confidence)
+            if change is not None and scatter is not None:
+                mean = float(old[quantity].mean())  # type: ignore[arg-type]
+                differences = change.difference, scatter.difference
+                found.append(Effect(kind, name, quantity, change.jobs, mean, *differences))
+    return found
 
 
 def most_changed(

@@ -13,12 +13,12 @@ from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
-from sil.rehearsal.run import Rehearsal, Said, Variant, Verdict, read_rehearsal
+from sil.rehearsal.run import Rehearsal, Variant, Verdict, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
 from sil.report.tables import duration_text
 from sil.report.vega_lite import Figure, column
-from sil.slurm.queries import FACTORS
+from sil.slurm.queries import FACTORS, Said
 from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -25,7 +24,7 @@ from sil.report.analysis import Analysis
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
-from sil.slurm.queries import STATEMENTS
+from sil.slurm.queries import STATEMENTS, Said
 from sil.trace.json_text import file_name
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
@@ -34,6 +33,7 @@ from site_db.files.readers import read_text
 from site_db.files.written import no_link
 
 RECORDED = "recorded.parquet"
+UNREADABLE = (OSError, ValueError, RecursionError, UserError)
 
 
 class Described(BaseModel):
@@ -42,15 +42,6 @@ class Described(BaseModel):
     schedulers: list[str]
     causes: dict[str, list[int]]
     begun: list[int]
-
-
-class Said(BaseModel):
-    """What a controller said of itself (`sil.slurm.queries`), by day and by number of a job."""
-
-    views: dict[str, dict[str, str]]
-    days: dict[str, dict[str, int]]
-    factors: dict[str, dict[str, int]]
-    reasons: dict[str, str]
 
 
 class Verdict(StrEnum):
@@ -149,8 +140,8 @@ class Recording(Listener):
             return
         self._month.recorded.write_parquet(no_link(self._out / RECORDED))
         causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
-        found = {"schedulers": self._names, "causes": causes, "begun": sorted(self._month.begun)}
-        no_link(self._out / REHEARSAL).write_text(json.dumps(found), encoding="utf-8")
+        found = Described(schedulers=self._names, causes=causes, begun=sorted(self._month.begun))
+        no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
         self._listener.finished(scheduler)
 
 
@@ -159,11 +150,11 @@ def reproduced(out: Path) -> Reproduction:
     found = _described(out)
     try:
         recorded = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
-        jobs = read_jobs_csv(out / file_name(found["schedulers"][0]) / JOBS)
+        jobs = read_jobs_csv(out / file_name(found.schedulers[0]) / JOBS)
     except (*DAMAGED, ValueError) as error:
         raise _not_one(out, error) from None
-    causes = {cause: frozenset(jobs) for cause, jobs in found["causes"].items()}
-    return reproduction(recorded, jobs, causes, found["begun"])
+    causes = {cause: frozenset(jobs) for cause, jobs in found.causes.items()}
+    return reproduction(recorded, jobs, causes, found.begun)
 
 
 def read_rehearsal(out: Path) -> Rehearsal:
@@ -176,7 +167,7 @@ def read_rehearsal(out: Path) -> Rehearsal:
         if statistics
     }
     replayed = replace(replayed, jobs=ran)
-    present, *others = [name for name in _described(out)["schedulers"] if name in ran]
+    present, *others = [name for name in _described(out).schedulers if name in ran]
     said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
     variants = [
@@ -194,7 +185,7 @@ def _variant(
     views = {each: said[each].views if each in said else {} for each in (present, name)}
     for column, each in (("before_reason", present), ("after_reason", name)):
         reasons = said[each].reasons if each in said else {}
-        texts = [reasons.get(str(job), "") for job in changed["job"].to_list()]
+        texts = [reasons.get(job, "") for job in changed["job"].to_list()]
         changed = changed.with_columns(pl.Series(column, texts, pl.String))
     return Variant(
         name,
@@ -210,11 +201,10 @@ def _variant(
     )
 
 
-def _described(out: Path) -> dict[str, Any]:
+def _described(out: Path) -> Described:
     try:
-        found = json.loads(read_text(out / REHEARSAL))
-        return Described.model_validate(found, strict=True).model_dump()
-    except (OSError, ValueError, RecursionError, UserError) as error:
+        return Described.model_validate_json(read_text(out / REHEARSAL), strict=True)
+    except UNREADABLE as error:
         raise _not_one(out, error) from None
 
 
@@ -222,7 +212,7 @@ def _said(path: Path) -> Said | None:
     """None where the controller has not been asked, or the file is damaged."""
     try:
         return Said.model_validate_json(read_text(path))
-    except (OSError, ValueError, RecursionError, UserError):
+    except UNREADABLE:
         return None
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from sil.rehearsal.month import Month, month_of
 from sil.rehearsal.operators import OperatorsActs
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
+from sil.settings.replays import Rehearsing
 from sil.site.log_file import read_nodes_of
 from sil.workload.settings import Rules
 from site_db.jobs.sacct.times import zone_named
@@ -24,31 +23,20 @@ AGAIN = " #2"
 MOST_VARIANTS = 200
 
 
-@dataclass(frozen=True)
-class Question:
-    """Accounting, the present slurm.conf and others, and what else varies."""
-
-    accounting: Path
-    confs: Sequence[Path]
-    installations: Sequence[str] = ()
-    settings: Sequence[str] = ()
-    since: datetime | None = None
-    """From when on jobs count."""
-    warm_up_days: float = 14.0
-    time_zone: str | None = None
-    step_s: float = 30.0
-
-    def prepared(self) -> tuple[Month, Replay, tuple[UnderTest, ...]]:
-        """The month, its replay; the present controller, the same again, and variants. Raises UserError."""
-        now, *others = self.confs
-        cluster, rules = read_nodes_of(now), Rules(time_zone=self.time_zone)
-        done = OperatorsActs.beside(now, zone_named(self.time_zone))
-        month = month_of(self.accounting, cluster, rules, done, self.since, self.warm_up_days)
-        names = [present(now), f"{present(now)}{AGAIN}"]
-        names += variants(now, others, self.installations, self.settings)
-        schedulers = with_releases(schedulers_for_logs(names, with_requests=True))
-        replay = Replay(month.log, events=month.events, slurm_step_s=self.step_s, slurm_statements=True)
-        return month, replay, schedulers
+def rehearsed(
+    accounting: Path, confs: Sequence[Path], how: Rehearsing
+) -> tuple[Month, Replay, tuple[UnderTest, ...]]:
+    """The month of accounting, and its replay; the controller with the first slurm.conf, the same again, and
+    variants. Raises UserError."""
+    now, *others = confs
+    cluster, rules = read_nodes_of(now), Rules(time_zone=how.time_zone)
+    done = OperatorsActs.beside(now, zone_named(how.time_zone))
+    month = month_of(accounting, cluster, rules, done, how.since, how.warm_up_days)
+    names = [present(now), f"{present(now)}{AGAIN}"]
+    names += variants(now, others, how.to or (), how.settings or ())
+    schedulers = with_releases(schedulers_for_logs(names, with_requests=True))
+    replay = Replay(month.log, events=month.events, slurm_step_s=how.slurm_step_s, slurm_statements=True)
+    return month, replay, schedulers
 
 
 def expanded(text: str) -> list[str]:

@@ -14,22 +14,17 @@ from sil.declared import Setting, Settings
 @dataclass(frozen=True)
 class Analysis(Settings):
     """Jobs submitted in the first `warm_up_days` and the last `cool_down_days` are replayed, not measured:
-    the machine is empty when a log begins, and nothing arrives when it ends."""
+    the machine is empty when a log begins, and nothing arrives when it ends.
 
-    warm_up_days: Annotated[
-        float, Setting("Leave jobs submitted in the first days out of the report's statistics.", least=0.0)
-    ] = 0.0
-    cool_down_days: Annotated[float, Setting("The same for jobs submitted in the last days.", least=0.0)] = (
-        0.0
-    )
-    block_days: Annotated[
-        float | None,
-        Setting(
-            "Length of the blocks for intervals of differences between schedulers. Default: 7, or 1 in logs "
-            "of fewer than 8 weeks.",
-            least=0.01,
-        ),
-    ] = None
+    * `warm_up_days`: Leave jobs submitted in the first days out of the report's statistics.
+    * `cool_down_days`: The same for jobs submitted in the last days.
+    * `block_days`: Length of the blocks for intervals of differences between schedulers. Default: 7, or 1 in
+      logs of fewer than 8 weeks.
+    """
+
+    warm_up_days: Annotated[float, Setting(least=0.0)] = 0.0
+    cool_down_days: Annotated[float, Setting(least=0.0)] = 0.0
+    block_days: Annotated[float | None, Setting(least=0.01)] = None
 
     @property
     def is_trimmed(self) -> bool:

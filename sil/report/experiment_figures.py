@@ -21,7 +21,8 @@ from sil.report.figures import (
     zero_rule,
 )
 from sil.report.vega_lite import Figure, below_each_other, column, either, layer
-from sil.trace.facts import Fact, RunDescription, one_row_per_interval, one_row_per_machine
+from sil.trace.facts import Fact, RunDescription
+from sil.trace.held import one_row_per_interval, one_row_per_machine
 
 MOST_RUNS_IN_A_GANTT = 3_000
 MOST_DRAWN = 4_000

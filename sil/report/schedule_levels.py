@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.report.figures import WAITS, Classes, sizes
-from sil.trace.facts import one_row_per_interval
+from sil.trace.held import ALLOCATED, one_row_per_interval
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,24 +52,16 @@ class Runs:
     @classmethod
     def of(cls, jobs: pl.DataFrame, first_s: float, users: Sequence[str]) -> Runs:
         """From the columns of jobs.csv; `user` is one more, if there are users."""
-        user = np.zeros(len(jobs), np.int64)
-        if users:
-            place_of = {name: k for k, name in enumerate(users)}
-            user = jobs["user"].replace_strict(place_of, return_dtype=pl.Int64).to_numpy()
-        rectangles = one_row_per_interval(jobs.select(machines="allocated_resources").with_row_index("place"))
-        place, low, high = rectangles.select(pl.col("place", "low", "high").cast(pl.Int64))
-        return cls(
-            jobs["job_id"].to_numpy(),
-            jobs["submission_time"].to_numpy() - first_s,
-            jobs["starting_time"].to_numpy() - first_s,
-            jobs["finish_time"].to_numpy() - first_s,
-            jobs["requested_time"].to_numpy(),
-            jobs["requested_number_of_resources"].to_numpy().astype(np.float64),
-            user,
-            place.to_numpy(),
-            low.to_numpy(),
-            high.to_numpy(),
+        place_of = {name: k for k, name in enumerate(users)}
+        user = (
+            pl.col("user").replace_strict(place_of, return_dtype=pl.Int64) if users else pl.lit(0, pl.Int64)
         )
+        times = (pl.col(f"{name}_time") - first_s for name in ("submission", "starting", "finish"))
+        size = pl.col("requested_number_of_resources").cast(pl.Float64).alias("size")
+        of_runs = jobs.select("job_id", *times, "requested_time", size, user.alias("user"))
+        rectangles = one_row_per_interval(jobs.select(machines=ALLOCATED).with_row_index("place"))
+        bounds = rectangles.select(pl.col("place", "low", "high").cast(pl.Int64))
+        return cls(*(column.to_numpy() for column in (*of_runs, *bounds)))
 
     @property
     def are_in_whole_seconds(self) -> bool:

@@ -182,9 +182,9 @@ class Machines(SiteModel):
         return self._scenario.manager(ports, scheduler, asking)
 
     def batsim_nodes(self, ports: OnMachines) -> Nodes:
-        from sil.batsim.nodes import SiteMachines
+        from sil.batsim.nodes import site_machines
 
-        return SiteMachines(ports, self._actual.run_s)
+        return site_machines(ports, self._actual.run_s)
 
 
 class _NoLearning:

@@ -18,10 +18,9 @@ from scheduler.rules import Kind
 from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
-from sil.runs.simulation import SiteModel
+from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.experiment_file import changed_keys
-from sil.settings.replays import run_times_by
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
 from sil.workload.accounting import default_limit_s

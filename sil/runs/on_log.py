@@ -22,13 +22,13 @@ from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation
+from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation, run_times_by
 from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import check_decision_cost
 from sil.settings.experiment_file import GuardTable
 from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
-from sil.settings.replays import NONE, Asking, Engine, ReplaySettings, run_times_by
+from sil.settings.replays import NONE, Asking, Engine, ReplaySettings
 from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
@@ -314,9 +314,9 @@ class LoggedMachine(FreeNodes):
         self._replay, self._runs = replay, runs
 
     def batsim_nodes(self, ports: OnFreeNodes) -> Nodes:
-        from sil.batsim.nodes import IdenticalNodes
+        from sil.batsim.nodes import identical_nodes
 
-        return IdenticalNodes(self.n_nodes, self.run_times, self._runs)
+        return identical_nodes(self.n_nodes, self.run_times, self._runs)
 
     def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
         from sil.slurm.queries import STATEMENTS

@@ -120,9 +120,9 @@ class TimeSharedSystem(SiteModel):
         return RunTables.of(facts=simulation.checked(run), **self.tables(run))
 
     def batsim_nodes(self, ports: OnSharedNodes) -> Nodes:
-        from sil.batsim.nodes import TimeSharedNodes
+        from sil.batsim.nodes import time_shared_nodes
 
-        return TimeSharedNodes(ports)
+        return time_shared_nodes(ports)
 
     def tables(self, run: RunKey) -> dict[str, pl.DataFrame]:
         """Rows of predictions.parquet and local_users.parquet."""

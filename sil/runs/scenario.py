@@ -33,7 +33,7 @@ from sil.settings.experiment_file import (
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables, timings_frame
-from sil.workload.job_mix import AtOnce, JobMix, Order, Poisson, QueueOrder
+from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
 from sil.world.events import EveryQuantum, OnRequest
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
@@ -182,9 +182,9 @@ class Scenario(ABC):
             tasks=self._tasks(),
         )
         come = table.arrivals
-        arrivals = (
-            Poisson(come.jobs_per_quantum, come.quantum_s) if isinstance(come, PoissonTable) else AtOnce()
-        )
+        arrivals = None
+        if isinstance(come, PoissonTable):
+            arrivals = Poisson(come.jobs_per_quantum, come.quantum_s)
         rng = self.streams(replication).of("workload")
         return mix.jobs(table.jobs, arrivals, site.job_classes, rng)
 

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from scheduler.managers.decorators import RequeueLimit
+from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
 from scheduler.model import Job
 from scheduler.node_request import Node
-from scheduler.resource_manager import Manager, Ports
+from scheduler.ports import RuntimeEstimator
+from scheduler.resource_manager import Manager, Ports, RequeueLimit
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
+from sil.settings.replays import Estimates
 from sil.trace.recorder import TraceRecorder
 from sil.world.events import DEFAULT, EventQueue, OnRequest, Order, RoundPolicy, SimClock
 from sil.world.failures import Hindrances, TimedChange, in_order_of_time
@@ -218,3 +220,24 @@ class Simulation:
                 world = self.site.slurm_world(self.ports, log.parent)
                 with managed_by(scheduler.program, world, dispatcher, guard) as slurm:
                     yield slurm
+
+
+class _Clairvoyant(UserEstimates):
+    """Estimates the actual run times."""
+
+    def __init__(self, run_s: Callable[[Job], float]) -> None:
+        self._run_s = run_s
+
+    def estimate_s(self, job: Job) -> float:
+        return self._run_s(job)
+
+
+def run_times_by(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
+    """The estimator of that name; `run_s` gives actual run times."""
+    match estimates:
+        case Estimates.USER:
+            return UserEstimates()
+        case Estimates.HISTORY:
+            return RecentRuns()
+        case Estimates.ACTUAL:
+            return _Clairvoyant(run_s)

@@ -19,20 +19,25 @@ REPLAYED = "replayed"
 
 def check_decision_cost(name: str) -> str:
     """The name itself. Raises UserError if it is invalid."""
-    kind, parameters = _split(name)
-    if kind == REPLAYED:
-        path = _trace(name, parameters)
-        if not path.is_file():
-            raise UserError(f"decision cost '{name}': there is no file {path}")
-    elif kind != NONE or parameters:
-        _make(name, kind, parameters)
+    path = replayed_trace(name)
+    if path is None:
+        _make(name)
+    elif not path.is_file():
+        raise UserError(f"decision cost '{name}': there is no file {path}")
     return name
 
 
 def replayed_trace(name: str) -> Path | None:
-    """The trace whose costs are charged again, if any. Raises UserError."""
+    """The trace whose costs are charged again, if any: the named file, or that in the named folder. Raises
+    UserError."""
     kind, parameters = _split(name)
-    return _trace(name, parameters) if kind == REPLAYED else None
+    if kind != REPLAYED:
+        return None
+    if parameters.keys() != {"trace"}:
+        message = f"decision cost '{name}': name a folder of results, as in replayed(trace='OUT')"
+        raise UserError(message)
+    path = Path(str(parameters["trace"]))
+    return path / TRACE if path.is_dir() else path
 
 
 def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
@@ -40,14 +45,11 @@ def decision_cost(name: str, point: int, replication: int, scheduler: str) -> De
 
     `replayed(trace="OUT")` charges the same run's costs in the trace in folder OUT.
     """
-    kind, parameters = _split(name)
-    if kind == NONE and not parameters:
-        return None
-    if kind != REPLAYED:
-        return _make(name, kind, parameters)
-    facts = read_facts(_trace(name, parameters))
+    path = replayed_trace(name)
+    if path is None:
+        return _make(name)
     run = dict(zip(RUN, (point, replication, scheduler), strict=True))
-    charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
+    charged = read_facts(path).filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
     return replayed(iter(charged["expected_s"].to_list()))
 
 
@@ -58,7 +60,10 @@ def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
         raise UserError(f"decision cost: {error}") from None
 
 
-def _make(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
+def _make(name: str) -> DecisionCost | None:
+    kind, parameters = _split(name)
+    if kind == NONE and not parameters:
+        return None
     if kind not in KINDS:
         known = ", ".join((NONE, *KINDS, REPLAYED))
         raise UserError(f"unknown decision cost '{name}'; expected one of {known}")
@@ -69,12 +74,3 @@ def _make(name: str, kind: str, parameters: dict[str, naming.Value]) -> Decision
         raise UserError(f"decision cost: {error}") from None
     except TypeError:
         raise UserError(f"decision cost '{name}': seconds are missing, as in {kind}(seconds=0.5)") from None
-
-
-def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
-    """The named file, or the trace in the named folder."""
-    if parameters.keys() != {"trace"}:
-        message = f"decision cost '{name}': name a folder of results, as in replayed(trace='OUT')"
-        raise UserError(message)
-    path = Path(str(parameters["trace"]))
-    return path / TRACE if path.is_dir() else path

@@ -126,11 +126,13 @@ DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
 
 
 class GuardTable(Table):
-    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice."""
+    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice.
+
+    * `memory_limit_mb`: For schedulers that are not built in, in addition to what the testbed uses itself.
+    """
 
     decision_limit_s: Positive = 60.0
     memory_limit_mb: Positive | None = None
-    """For schedulers that are not built in, in addition to what the testbed uses itself."""
     ask_twice: bool = True
     decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
     reasons: bool = False
@@ -142,7 +144,13 @@ class GuardTable(Table):
 
 
 class RunSettings(Table):
-    """The settings of runs that experiments and plans have in common."""
+    """The settings of runs that experiments and plans have in common.
+
+    * `queues`: Instead of the queues of the site.
+    * `planned_starts`: What becomes of planned runs when machines are free sooner than was planned.
+    * `max_batch_requeue`: How often a job is requeued after runs that failed; then it is given up.
+    * `bounded_slowdown_threshold_s`: Shorter run times count as this in bounded slowdowns.
+    """
 
     seed: int = Field(default=1, ge=0, strict=True)
     schedulers: tuple[str, ...] = Field(min_length=1)
@@ -151,19 +159,15 @@ class RunSettings(Table):
         default=ExactTable(), discriminator="kind"
     )
     queues: tuple[QueueTable, ...] = ()
-    """Instead of the queues of the site."""
     planned_starts: Literal["earliest", "kept"] = "earliest"
-    """What becomes of planned runs when machines are free sooner than was planned."""
     preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
     failures: FailuresTable | None = None
     max_batch_requeue: Annotated[int, Field(ge=0, le=100, strict=True)] = 5
-    """How often a job is requeued after runs that failed; then it is given up."""
     messages: MessagesTable | None = None
     crashes: CrashesTable | None = None
     clock_jumps: tuple[ClockJumpTable, ...] = ()
     bounded_slowdown_threshold_s: Positive = 10.0
-    """Shorter run times count as this in bounded slowdowns."""
     guard: GuardTable = GuardTable()
 
     @model_validator(mode="after")
@@ -191,7 +195,10 @@ class NodesTable(Table):
 
 
 class Experiment(RunSettings):
-    """An experiment, as in its file."""
+    """An experiment, as in its file.
+
+    * `notional`: What-if changes of the site.
+    """
 
     name: str
     description: str = ""
@@ -205,7 +212,6 @@ class Experiment(RunSettings):
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
     notional: tuple[Notional, ...] = ()
-    """What-if changes of the site."""
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -133,6 +133,10 @@ class MessagesTable(Table):
 
     Delays are exponential. A message that is reordered is held back for `reordered_by_s`. From `until_s` on,
     the network is reliable.
+
+    * `retry_s`: Until an order without an answer is sent again; doubled each time, up to 16 times this.
+    * `ping_s`: Between pings of a machine that has runs.
+    * `pings`: Runs on a machine that has not answered so many in a row are given up.
     """
 
     lost_share: LossShare = 0.0
@@ -143,11 +147,8 @@ class MessagesTable(Table):
     until_s: Positive | None = None
     partitions: tuple[PartitionTable, ...] = ()
     retry_s: Period = 10.0
-    """Until an order without an answer is sent again; doubled each time, up to 16 times this."""
     ping_s: Period = 60.0
-    """Between pings of a machine that has runs."""
     pings: Count = 5
-    """Runs on a machine that has not answered so many in a row are given up."""
 
 
 class CrashesTable(Table):

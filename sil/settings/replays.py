@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from sil.declared import Setting, Settings
+from sil.workload.settings import FROM
 from sil.world.events import ORDERS
-
-if TYPE_CHECKING:
-    from scheduler.model import Job
-    from scheduler.ports import RuntimeEstimator
 
 
 class Engine(StrEnum):
@@ -27,37 +24,6 @@ class Estimates(StrEnum):
     HISTORY = "history"  # the mean of the user's last two run times
 
 
-class Clairvoyant:
-    """Estimates the actual run times, `run_s`, and leaves everything else to another estimator."""
-
-    def __init__(self, other: RuntimeEstimator, run_s: Callable[[Job], float]) -> None:
-        self._other = other
-        self._run_s = run_s
-
-    def estimate_s(self, job: Job) -> float:
-        return self._run_s(job)
-
-    def outlived_s(self, job: Job, ran_s: float) -> float:
-        return self._other.outlived_s(job, ran_s)
-
-    def learn(self, job: Job, ran_s: float) -> None:
-        self._other.learn(job, ran_s)
-
-
-def run_times_by(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
-    """The estimator of that name; `run_s` gives actual run times."""
-    # Imported here, since `sil --help` needs only the names.
-    from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
-
-    match estimates:
-        case Estimates.USER:
-            return UserEstimates()
-        case Estimates.HISTORY:
-            return RecentRuns()
-        case Estimates.ACTUAL:
-            return Clairvoyant(UserEstimates(), run_s)
-
-
 DECISION_LIMIT_S = 60.0
 NONE = "none"
 """The decision cost of decisions that take no simulated time."""
@@ -65,130 +31,164 @@ NONE = "none"
 
 @dataclass(frozen=True, kw_only=True)
 class Asking(Settings):
-    """How schedulers are asked, and by what engine."""
+    """How schedulers are asked, and by what engine.
 
-    order: Annotated[
-        str,
-        Setting(
-            "Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
-            "one message, 10 s later than in the log).",
-            known=(*ORDERS,),
-        ),
-    ] = "default"
-    decision_limit_s: Annotated[
-        float, Setting("Seconds of wall time that a decision may take.", least=0.001)
-    ] = DECISION_LIMIT_S
-    engine: Annotated[
-        Engine,
-        Setting(
-            "What runs the replay, with equal results: compiled, for built-in schedulers on identical "
-            "processors, without decision costs and reasons; harness, for all; or auto: compiled where "
-            "possible, except for few jobs."
-        ),
-    ] = Engine.AUTO
-    seed: Annotated[int, Setting("Seed of random schedulers.", least=0)] = 1
-    determinism_check: Annotated[
-        bool,
-        Setting(
-            "Ask a second instance of schedulers that are not built in, which must decide the same.",
-            without="Accept schedulers that decide differently in two instances. Random ones can declare "
-            "is_random.",
-        ),
-    ] = True
+    * `order`: Order of simultaneous events: default; archive, as in published schedules; or batsim (all in
+      one message, 10 s later than in the log).
+    * `decision_limit_s`: Seconds of wall time that a decision may take.
+    * `engine`: What runs the replay, with equal results: compiled, for built-in schedulers on identical
+      processors, without decision costs and reasons; harness, for all; or auto: compiled where possible,
+      except for few jobs.
+    * `seed`: Seed of random schedulers.
+    * `determinism_check`: Ask a second instance of schedulers that are not built in, which must decide the
+      same.
+    * `no_determinism_check`: Accept schedulers that decide differently in two instances. Random ones can
+      declare is_random.
+    """
+
+    order: Annotated[str, Setting(known=(*ORDERS,))] = "default"
+    decision_limit_s: Annotated[float, Setting(least=0.001)] = DECISION_LIMIT_S
+    engine: Engine = Engine.AUTO
+    seed: Annotated[int, Setting(least=0)] = 1
+    determinism_check: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings(Asking):
-    """Of the replay of one log."""
+    """Of the replay of one log.
 
-    estimates: Annotated[
-        Estimates,
-        Setting(
-            "Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
-            "run times."
-        ),
-    ] = Estimates.USER
-    decision_cost: Annotated[
-        str,
-        Setting(
-            "Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10), "
-            "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or "
-            "replayed(trace='OUT/easy') for the charges of an earlier run."
-        ),
-    ] = NONE
-    memory_limit_mb: Annotated[
-        float | None,
-        Setting(
-            "MB of memory for a scheduler that is not built in, which has a process of its own then. "
-            "Default: no limit.",
-            least=1.0,
-        ),
-    ] = None
-    reasons: Annotated[bool, Setting("Record in the trace why jobs wait (for `sil why`).")] = False
-    slurm_step_s: Annotated[
-        float,
-        Setting(
-            "Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is accurate, "
-            "30 is faster.",
-            least=0.1,
-            most=600.0,
-        ),
-    ] = 1.0
-    pause_at_s: Annotated[
-        float | None,
-        Setting(
-            "Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo, sdiag, "
-            "sprio and scontrol from another terminal.",
-            least=0.0,
-        ),
-    ] = None
+    * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
+      two run times.
+    * `decision_cost`: Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10),
+      modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') for
+      the charges of an earlier run.
+    * `memory_limit_mb`: MB of memory for a scheduler that is not built in, which has a process of its own
+      then. Default: no limit.
+    * `reasons`: Record in the trace why jobs wait (for `sil why`).
+    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
+      accurate, 30 is faster.
+    * `pause_at_s`: Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo,
+      sdiag, sprio and scontrol from another terminal.
+    """
+
+    estimates: Estimates = Estimates.USER
+    decision_cost: str = NONE
+    memory_limit_mb: Annotated[float | None, Setting(least=1.0)] = None
+    reasons: bool = False
+    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 1.0
+    pause_at_s: Annotated[float | None, Setting(least=0.0)] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Repetition(Settings):
-    """How often an experiment is repeated, and with which random numbers."""
+class Rehearsing(Settings):
+    """What varies in a rehearsal of Slurm's controller, and which jobs of accounting count.
 
-    seed: Annotated[int | None, Setting("Override the seed in the file.", least=0)] = None
-    replications: Annotated[int | None, Setting("Override the number in the file.", least=1)] = None
+    * `to`: Another Slurm: a prefix like /opt/slurm-26.05, or a root directory. Repeatable.
+    * `settings`: Other settings, like SchedulerParameters=bf_interval={10,30,60}: one variant for each of the
+      values in braces. Repeatable, for all combinations.
+    * `since`: Only jobs submitted at or after this time (UTC, or of --time-zone).
+    * `warm_up_days`: Days before --from that are replayed, and do not count: two half-lives of usage.
+    * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
+    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
+      accurate, 30 is faster.
+    """
+
+    to: list[str] | None = None
+    settings: Annotated[list[str] | None, Setting(option="--set")] = None
+    since: Annotated[datetime | None, FROM] = None
+    warm_up_days: Annotated[float, Setting(least=0.0)] = 14.0
+    time_zone: Annotated[str | None, Setting(metavar="ZONE")] = None
+    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtSite(Settings):
-    """The site of an experiment in a database, changes of it, and what is done with its history."""
+class Place(Settings):
+    """Where the site of an experiment or a plan is.
 
-    site: Annotated[
-        str | None,
-        Setting(
-            "A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
-            "postgresql://user@host/database#SITE.",
-            metavar="DATABASE#SITE",
-        ),
-    ] = None
-    add: Annotated[
-        list[str] | None,
-        Setting(
-            "Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a "
-            "cluster. May be repeated.",
-            metavar="'8 x CLASS'",
-            in_python=False,
-        ),
-    ] = None
-    remove: Annotated[
-        list[str] | None,
-        Setting(
-            "Remove machines, by class or by name. May be repeated.", metavar="'4 x CLASS'", in_python=False
-        ),
-    ] = None
-    upgrade: Annotated[
-        list[str] | None,
-        Setting(
-            "Replace machines by those of another class. May be repeated.",
-            metavar="'8 x CLASS to CLASS'",
-            in_python=False,
-        ),
-    ] = None
-    learn: Annotated[bool, Setting("Record completed runs in the database of --site.")] = False
-    as_of: Annotated[
-        int | None,
-        Setting("Estimate run times from the history of --site up to this run.", least=0, metavar="RUN"),
-    ] = None
+    * `site`: A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or
+      postgresql://user@host/database#SITE.
+    """
+
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtSite(Place):
+    """What is done with the history of a site in a database.
+
+    * `learn`: Record completed runs in the database of --site.
+    * `as_of`: Estimate run times from the history of --site up to this run.
+    """
+
+    learn: bool = False
+    as_of: Annotated[int | None, Setting(least=0, metavar="RUN")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overrides(Place):
+    """What a command changes of a file.
+
+    * `scheduler`: Override those in the file. May be repeated; the first is the baseline.
+    * `seed`: Override the seed in the file.
+    * `bounded_slowdown_threshold_s`: Override bounded_slowdown_threshold_s in the file.
+    * `no_determinism_check`: Accept schedulers that decide differently in two instances. Random ones can
+      declare is_random.
+    * `trust`: Run the modules and commands that the file or its site names, without a question. Schedulers
+      given as options are trusted.
+    """
+
+    scheduler: list[str] | None = None
+    seed: Annotated[int | None, Setting(least=0)] = None
+    bounded_slowdown_threshold_s: Annotated[float | None, Setting(least=0.001, most=1e9)] = None
+    determinism_check: bool = True
+    trust: bool = False
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings of the file that are others."""
+        return {
+            "schedulers": tuple(self.scheduler) if self.scheduler else None,
+            "seed": self.seed,
+            "guard": {} if self.determinism_check else {"ask_twice": False},
+            "bounded_slowdown_threshold_s": self.bounded_slowdown_threshold_s,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOverrides(Overrides):
+    """Of a plan.
+
+    * `budget`: Override the budget in the file.
+    """
+
+    budget: float | None = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        return {**super().changes, "budget": self.budget}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentOverrides(Overrides, AtSite):
+    """Of an experiment.
+
+    * `replications`: Override the number in the file.
+    * `reasons`: Record in the trace why jobs wait (for `sil why`).
+    * `add`: Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a
+      cluster. May be repeated.
+    * `remove`: Remove machines, by class or by name. May be repeated.
+    * `upgrade`: Replace machines by those of another class. May be repeated.
+    """
+
+    replications: Annotated[int | None, Setting(least=1)] = None
+    reasons: bool = False
+    add: Annotated[list[str] | None, Setting(metavar="'8 x CLASS'")] = None
+    remove: Annotated[list[str] | None, Setting(metavar="'4 x CLASS'")] = None
+    upgrade: Annotated[list[str] | None, Setting(metavar="'8 x CLASS to CLASS'")] = None
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        found = super().changes
+        found["guard"] |= {"reasons": True} if self.reasons else {}
+        notional = {verb: getattr(self, verb) or () for verb in ("add", "remove", "upgrade")}
+        return {**found, **notional, "replications": self.replications}

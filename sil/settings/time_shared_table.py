@@ -83,12 +83,15 @@ class LimitsTable(Table):
 
 
 class SharedNodesTable(Table):
-    """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users."""
+    """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users.
+
+    * `tasks`: Numbers of tasks of the jobs of a class, equally likely; without, all that it was measured
+      with.
+    """
 
     cluster: str
     sharing: Literal["fluid", "coupled", "by_mpl", "by_cpu"] = "fluid"
     tasks: dict[str, Annotated[tuple[Count, ...], Field(min_length=1)]] = Field(default_factory=dict)
-    """Numbers of tasks of the jobs of a class, equally likely; without, all that it was measured with."""
     local_users: LocalUsersTable | None = None
     coscheduling: CoschedulingTable = CoschedulingTable()
     monitors: NodeMonitorsTable = NodeMonitorsTable()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
-from sil.workload.settings import Rules
+from sil.workload.settings import Part, Period, Rules
 from site_db.files.input_errors import InvalidFile
 
 if TYPE_CHECKING:
@@ -18,21 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogFile(Rules):
-    """A log, perhaps on nodes with CPUs, memory and GPUs."""
+    """A log, perhaps on nodes with CPUs, memory and GPUs.
 
-    processors: Annotated[int | None, Setting("Override the machine size in the log.", least=1)] = None
-    nodes: Annotated[
-        str | Path | None,
-        Setting(
-            "Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
-            "node`, a site file (TOML), or Alibaba's nodes (CSV).",
-            metavar="FILE",
-        ),
-    ] = None
-    site: Annotated[
-        str | None,
-        Setting("The same, of a site in a database, like site.db#SITE.", metavar="DATABASE#SITE"),
-    ] = None
+    * `processors`: Override the machine size in the log.
+    * `nodes`: Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show
+      node`, a site file (TOML), or Alibaba's nodes (CSV).
+    * `site`: The same, of a site in a database, like site.db#SITE.
+    """
+
+    processors: Annotated[int | None, Setting(least=1)] = None
+    nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
 
     def cluster(self) -> Cluster | None:
         """The nodes; None without any. Raises UserError."""
@@ -48,6 +44,25 @@ class LogFile(Rules):
 
         files = [] if self.nodes is None else [Path(self.nodes)]
         return read_log(log, self, self.processors, cluster, files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPeriod(LogFile, Period):
+    """The jobs of a log within a period.
+
+    * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
+    """
+
+    bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
+
+    def chosen(self, log: Path, cluster: Cluster | None) -> JobLog:
+        """Those that are replayed. Raises InvalidFile."""
+        return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPart(OfPeriod, Part):
+    """Those with some indices, under another load."""
 
 
 def read_nodes_of(path: Path) -> Cluster:

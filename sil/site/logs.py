@@ -49,52 +49,50 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: b
 
 
 def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
-    if cluster is not None:
-        return _on_nodes(path, rules, cluster)
-    if is_sacct(path) or is_csv(path):
-        kind = "Slurm's accounting" if is_sacct(path) else "a table (CSV)"
+    is_accounting, first_line = is_sacct(path), _first_line(path)
+    is_table = _NAMES.fullmatch(first_line) is not None
+    if cluster is None and (is_accounting or is_table):
+        kind = "Slurm's accounting" if is_accounting else "a table (CSV)"
         nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
         raise InvalidFile(f"{path}: this is {kind}, whose jobs request parts of nodes{nodes}")
-    if _is_json(path):
-        from sil.workload.batsim_json import read_batsim_json  # each reader takes time to load
+    # Each reader takes time to load.
+    if is_accounting and cluster is not None:
+        from sil.workload.accounting import read_accounting
 
-        return read_batsim_json(path, processors, keep)
-    return read_swf(path, rules, processors, keep=keep)
+        return read_accounting(path, cluster, rules)
+    if is_table and cluster is not None:
+        from sil.workload.tables import read_pod_log
+
+        return read_pod_log(path, cluster)
+    if not first_line.startswith(("{", "[")):
+        return read_swf(path, rules, processors, cluster, keep)
+    if cluster is not None:
+        without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""))
+        raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes{without}")
+    from sil.workload.batsim_json import read_batsim_json
+
+    return read_batsim_json(path, processors, keep)
 
 
 def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
     """Returns sentences on what the format cannot hold. Raises InvalidFile where the file cannot be
     written."""
-    suffixes = tuple(suffix.lower() for suffix in path.suffixes[-2:])
-    if path.suffix and suffixes[-1] not in (".swf", ".json") and suffixes not in _COMPRESSED:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] not in (".swf", ".json") and suffixes[-2:] not in _COMPRESSED:
         raise InvalidFile(
             f"{path}: the name says how a log is written; expected one that ends in .swf, .swf.gz, .json or "
             f".json.gz"
         )
-    if _has_json_suffix(path):
+    if ".json" in suffixes:
         from sil.workload.batsim_json import write_batsim_json
 
         return write_batsim_json(path, log)
     return write_swf(path, log)
 
 
-_COMPRESSED = ((".swf", ".gz"), (".json", ".gz"))
+_COMPRESSED = ([".swf", ".gz"], [".json", ".gz"])
 """The last suffixes of logs that are compressed when they are written."""
-
-
-def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
-    if is_sacct(path):
-        from sil.workload.accounting import read_accounting
-
-        return read_accounting(path, cluster, rules)
-    if is_csv(path):
-        from sil.workload.tables import read_pod_log
-
-        return read_pod_log(path, cluster)
-    if _is_json(path):
-        without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""))
-        raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes{without}")
-    return read_swf(path, rules, cluster=cluster)
+_NAMES = re.compile(r'"?\w+"?(,"?\w+"?)+', re.ASCII)
 
 
 def _first_line(path: Path) -> str:
@@ -104,12 +102,4 @@ def _first_line(path: Path) -> str:
 
 def is_csv(path: Path) -> bool:
     """Whether the first line has names of columns."""
-    return re.fullmatch(r'"?\w+"?(,"?\w+"?)+', _first_line(path), re.ASCII) is not None
-
-
-def _has_json_suffix(path: Path) -> bool:
-    return ".json" in (suffix.lower() for suffix in path.suffixes)
-
-
-def _is_json(path: Path) -> bool:
-    return _first_line(path).startswith(("{", "["))
+    return _NAMES.fullmatch(_first_line(path)) is not None

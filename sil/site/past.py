@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-import polars as pl
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.settings.log_tables import HistoryTable
 from sil.workload.accounting import sentences, times_of
-from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.job_log import JobLog, log_on_nodes
 from sil.workload.settings import Rules
 from site_db import sites, store
 from site_db.jobs.past import past_jobs, what_arrived
@@ -46,14 +45,13 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         rows.append(
             (number, submit_s, run_s, cpus[job.job_class], limit_s, users[job.user], position[job.job_class])
         )
-    return JobLog(
+    return log_on_nodes(
         f"the history of {file.name}",
-        pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
-        cluster.cores,
-        {"unixstarttime": f"{origin_s:.0f}"},
-        (*sentences(notes), *tally.remarks()),
-        cluster=cluster,
-        requests=tuple(requests.values()),
+        rows,
+        cluster,
+        [*requests.values()],
+        header={"unixstarttime": f"{origin_s:.0f}"},
+        notes=(*sentences(notes), *tally.remarks()),
         job_classes=tuple(requests),
         users={x: name for name, x in users.items()},
     )

@@ -31,8 +31,6 @@ class ResourceNames:
         place, machines = self.layout.slots.place(index, n)
         return self.layout.resources[place], machines
 
-    def machine_class(self, nodes: str | None) -> str | None:
-        """That of the first of some nodes, as intervals of indices; None unless they are in partitions."""
-        if not nodes or not self.node_classes:
-            return None
-        return self.node_classes[int(nodes.partition(" ")[0].partition("-")[0])]
+    def machine_class(self, node: int | None) -> str | None:
+        """None unless it is in partitions."""
+        return None if node is None or not self.node_classes else self.node_classes[node]

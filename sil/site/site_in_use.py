@@ -203,6 +203,12 @@ class SiteSource:
             history = StatisticsReader(session, self.name)
             statistics = history.statistics(session, as_of)
             file, log = reader.as_file(), self._observed
+            errors: tuple[KnownError, ...] = ()
+            # Only predictions for time-shared nodes have errors, and only a database stores them.
+            if self._origin is not None and self._experiment.shared_nodes is not None:
+                with store.reading(self._origin) as origin:
+                    site_id, names = find_site(origin, self.name).id, self._experiment.schedulers
+                    errors = tuple(errors_under(origin, site_id, names, as_of))
             if log is not None:
                 cluster = cluster_of(file)
                 log = replace(log, cluster=cluster, processors=cluster.cores)
@@ -220,7 +226,7 @@ class SiteSource:
                 as_of=as_of,
                 layout=history.layout,
                 statistics=statistics,
-                errors=self._errors_as_of(as_of),
+                errors=errors,
                 absences=() if changed is None else changed.absences,
                 uncertainty=uncertainty,
                 log=log,
@@ -249,14 +255,6 @@ class SiteSource:
             return log.with_load(table.load)
         check_weeks(log)  # the load of weeks is scaled after they are drawn: a week has seven days
         return log
-
-    def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:
-        """Only predictions for time-shared nodes have errors, and only a database stores them."""
-        if self._origin is None or self._experiment.shared_nodes is None:
-            return ()
-        with store.reading(self._origin) as origin:
-            site_id = find_site(origin, self.name).id
-            return tuple(errors_under(origin, site_id, self._experiment.schedulers, number))
 
 
 def errors_under(

@@ -27,14 +27,9 @@ class Characterisations:
 
     @classmethod
     def of_site(cls, site: SiteFile) -> Characterisations:
+        of_sizes = ((k.name, x) for k in site.job_classes for x in k.in_isolation)
         return cls(
-            {
-                (job_class.name, alone.tasks): Requirement(
-                    alone.tasks, alone.cpu, alone.memory_mb, alone.exe_s
-                )
-                for job_class in site.job_classes
-                for alone in job_class.in_isolation
-            }
+            {(name, x.tasks): Requirement(x.tasks, x.cpu, x.memory_mb, x.exe_s) for name, x in of_sizes}
         )
 
     def requirement(self, job: Job) -> Requirement | None:
@@ -96,11 +91,12 @@ def _cluster(site: SiteFile, name: str | None) -> ClusterTable:
             which = f"it has {', '.join(c.name for c in shared)}; name one" if shared else "it has none"
             raise NotShared(f"which cluster of the site '{site.name}' has shared nodes? {which}")
         return shared[0]
-    for cluster in site.clusters:
-        if cluster.name == name:
-            return cluster
-    has = ", ".join(cluster.name for cluster in site.clusters) or "none"
-    raise NotShared(f"the site '{site.name}' has no cluster '{name}'; it has {has}")
+    clusters = {cluster.name: cluster for cluster in site.clusters}
+    if name not in clusters:
+        raise NotShared(
+            f"the site '{site.name}' has no cluster '{name}'; it has {', '.join(clusters) or 'none'}"
+        )
+    return clusters[name]
 
 
 NOTHING = ErrorHistory(())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import count, islice
 from math import inf
 from typing import Any
 
@@ -86,10 +87,9 @@ def _partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTab
     if change.partitions:
         return change.partitions
     members = {name: set(table.nodes) for name, table in site.partitions.items()}
-    there = Counter(
-        tuple(name for name, nodes in members.items() if machine in nodes)
-        for machine in site.present_of_class(machine_class)
-    )
+    machines = site.of_class(machine_class)
+    present = [name for name in machines if name in site.class_in_file] or machines
+    there = Counter(tuple(name for name, nodes in members.items() if one in nodes) for one in present)
     if len(there) > 1:
         where = "; ".join(f"{n:,} in {' and '.join(names) or 'none'}" for names, n in there.items())
         raise InapplicableChange(
@@ -149,7 +149,9 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
     _check_new_nodes(site, machine_class, change, has)
     partitions = _partitions_of_new(site, machine_class, change)
     site.add_class(machine_class, change)
-    names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
+    base = (cluster or f"new-{machine_class}").replace(" ", "-")
+    unused = (name for k in count(1) if (name := f"{base}-{k}") not in site.machines)
+    names = list(islice(unused, parsed.count or 0))
     table = MachinesTable(
         names=(),
         machine_class=machine_class,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import count, islice
 from statistics import fmean
 from typing import Any
 
@@ -42,10 +41,9 @@ class WhatIfSite:
     """The tables of a site by name. Methods raise InapplicableChange for a change that does not fit."""
 
     def __init__(self, file: SiteFile, expect: Expect) -> None:
-        self._file = file
-        self._expect = expect
-        self._class_in_file = {name: group.machine_class for group in file.machines for name in group.names}
+        self._file, self._expect = file, expect
         self.machines = {name: group for group in file.machines for name in group.names}
+        self.class_in_file = {name: group.machine_class for name, group in self.machines.items()}
         self.machine_classes = {table.name: table for table in file.machine_classes}
         self.clusters = {table.name: table for table in file.clusters}
         self.partitions = {table.name: table for table in file.partitions}
@@ -98,20 +96,19 @@ class WhatIfSite:
         """Allow job classes on a new machine class, where a time follows from the change; whether any is."""
         is_any = False
         for job_class, table in self.job_classes.items():
-            if change.rating is not None:
-                key: str = "commands"
-                value: Any = ESTIMATED if table.sequential_s or table.commands else None
-            elif change.like is not None:
+            time_s = change.sequential_s.get(job_class)
+            if change.like is not None and change.rating is None:
                 like_s = self._sequential_s(job_class, change.like)
-                key, value = "sequential_s", None if like_s is None else like_s / change.times_as_fast
+                time_s = None if like_s is None else like_s / change.times_as_fast
+            if change.rating is not None and (table.sequential_s or table.commands):
+                self._set(job_class, "commands", machine_class, ESTIMATED)
+            elif change.rating is None and time_s is not None:
+                self._set(job_class, "sequential_s", machine_class, time_s)
+                if change.uncertainty:
+                    self.uncertainty[job_class, machine_class] = change.uncertainty
             else:
-                key, value = "sequential_s", change.sequential_s.get(job_class)
-            if value is None:
                 continue
             is_any = True
-            self._set(job_class, key, machine_class, value)
-            if change.uncertainty and change.rating is None:
-                self.uncertainty[job_class, machine_class] = change.uncertainty
         return is_any
 
     def _set(self, job_class: str, key: str, place: str, value: Any) -> None:
@@ -153,11 +150,6 @@ class WhatIfSite:
             for name, table in self.machines.items()
             if machine_class in (table.machine_class, self._original_class.get(table.machine_class))
         ]
-
-    def present_of_class(self, machine_class: str) -> list[str]:
-        """Those that the site has already; if it has none, all of the class."""
-        machines = self.of_class(machine_class)
-        return [name for name in machines if name in self._class_in_file] or machines
 
     def rating_of(self, machine_class: str) -> float | None:
         ratings = {m.rating for m in self.machines.values() if m.machine_class == machine_class}
@@ -239,7 +231,7 @@ class WhatIfSite:
         """By the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same interconnect."""
         factors = []
         for other in self._file.clusters:
-            classes, size = {self._class_in_file[name] for name in other.members}, len(other.members)
+            classes, size = {self.class_in_file[name] for name in other.members}, len(other.members)
             if len(classes) != 1 or size < 2 or set(other.interconnects) != set(cluster.interconnects):
                 continue
             parallel_s, alone_s = (self._expect(job_class, place) for place in (other.name, classes.pop()))
@@ -290,11 +282,6 @@ class WhatIfSite:
         if len(found) < number:
             raise InapplicableChange(f"there are {len(found)} machines of '{what}', and {number} are named")
         return found[::-1][:number]
-
-    def new_names(self, base: str, number: int) -> list[str]:
-        """Names for so many new machines."""
-        numbered = (f"{base.replace(' ', '-')}-{k}" for k in count(1))
-        return list(islice((name for name in numbered if name not in self.machines), number))
 
     def check_known(self, what: str, name: str, known: Iterable[str], remedy: str = "") -> None:
         known = list(known)

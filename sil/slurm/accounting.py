@@ -215,7 +215,11 @@ def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
     for number, row in rows:
         values = dict(zip(columns, row.split("|"), strict=False))
         name = _checked(values.get("name", ""), f"{path}, line {number}: QOS")
-        said = {key: value for key, value in values.items() if _says_something(key, value)}
+        said = {
+            key: value
+            for key, value in values.items()
+            if value not in ("", "00:00:00", "cluster") and (key, value) != ("priority", "0")
+        }
         for key in said.keys() - _QOS_KEYS.keys() - _OF_NO_EFFECT:
             raise InvalidFile(
                 f"{path}: QOS {name} has {key}={said[key]}, and that column is not known; remove it"
@@ -229,10 +233,6 @@ def _qualities_dumped(path: Path) -> Iterator[tuple[str, list[str]]]:
         settings = re.findall(r":(\w+)=(?:'([^']*)'|([^:]*))", found[2])
         said = [f"{key}={quoted or plain}" for key, quoted, plain in settings if key.lower() != "description"]
         yield _checked(found[1], f"{path}: QOS"), said
-
-
-def _says_something(key: str, value: str) -> bool:
-    return value not in ("", "00:00:00", "cluster") and not (key == "priority" and value == "0")
 
 
 def _started_database(daemons: Daemons, user: str) -> int:

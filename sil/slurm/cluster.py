@@ -1,6 +1,4 @@
-"""The configuration for the nodes and partitions of a cluster without a `slurm.conf`, and whether a given one
-has the same nodes.
-"""
+"""The configuration for a cluster without a `slurm.conf`, and whether a given one has the same nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from types import MappingProxyType
 from scheduler import UserError
 from scheduler.messages import abbreviated, counted
 from scheduler.node_request import Node, Partition
-from sil.slurm.configuration import Configuration, gres_conf
+from sil.slurm.configuration import OWN, Configuration, gres_conf
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.machine_names import fold
 
@@ -43,14 +41,11 @@ def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIO
     )
     licences = ",".join(f"{name}:{n}" for name, n in cluster.site_resources.items())
     lines = (
-        "ClusterName=testbed",
+        *OWN,
         "SelectType=select/cons_tres",
         f"SelectTypeParameters={'CR_Core_Memory' if cluster.has_memory else 'CR_Core'}",
         # A job that requests no memory has all of its nodes otherwise.
         *(("DefMemPerCPU=1",) if cluster.has_memory else ()),
-        "SchedulerType=sched/backfill",
-        "PriorityType=priority/basic",
-        "MaxJobCount=1000000",
         *((f"GresTypes={','.join(resources)}",) if resources else ()),
         *((f"Licenses={licences}",) if licences else ()),
         *nodes,

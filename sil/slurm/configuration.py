@@ -1,8 +1,5 @@
-"""The configuration of a controller in simulated time: what is kept of an operator's `slurm.conf`, and ours.
-
-What decides where and when jobs run is passed on, with the values that Slurm would read; everything else,
-such as daemons, paths, credentials and programs, is left out or replaced (`sil.slurm.settings`), and listed.
-"""
+"""The configuration of a controller in simulated time: of an operator's `slurm.conf`, what decides where and
+when jobs run is passed on; all else is left out or replaced (`sil.slurm.settings`), and listed."""
 
 from __future__ import annotations
 
@@ -62,7 +59,10 @@ class Configuration:
         shares = re.search(r"[1-9]", values.get("priorityweightfairshare", "")) is not None
         enforces = values.get("accountingstorageenforce", "").lower() not in ("", "0", "none")
         has_qos = values.get("preempttype", "").lower() == "preempt/qos" or any(
-            "qos" in key for key in self._keys()
+            "qos" in pair.name
+            for line in self.lines
+            if line.lower().startswith("partitionname=")
+            for pair in pairs_of(line)
         )
         return enforces or has_qos or (values.get("prioritytype", "").endswith("multifactor") and shares)
 
@@ -137,12 +137,6 @@ class Configuration:
         pairs = (pair for line in self.lines if not _OF_A_LINE.match(line) for pair in pairs_of(line))
         return {pair.name: pair.value for pair in pairs}
 
-    def _keys(self) -> Iterator[str]:
-        """Those of partitions."""
-        for line in self.lines:
-            if line.lower().startswith("partitionname="):
-                yield from (pair.name for pair in pairs_of(line))
-
 
 _OF_A_LINE = re.compile(r"(NodeName|PartitionName|DownNodes|NodeSet)=", re.IGNORECASE)
 
@@ -188,7 +182,7 @@ def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration
     values = found._values()
     if not found.needs_accounting:
         for name in sorted(OF_ACCOUNTING & values.keys()):
-            selection.leave_out(str(path), settings[name], "there is no accounting")
+            selection.replaced.append(Replaced(str(path), settings[name], LEFT_OUT, "there is no accounting"))
     files = {"gres.conf": gres_conf(records), **dict(_topology(path, selection, release))}
     if len(files) == 1 and values.get("topologyplugin", "").lower() == "topology/tree":
         raise InvalidFile(
@@ -218,18 +212,23 @@ def _topology(path: Path, selection: Selection, release: Release) -> Iterator[tu
             return
 
 
+OWN = (
+    "ClusterName=testbed",
+    "SchedulerType=sched/backfill",
+    "PriorityType=priority/basic",
+    "MaxJobCount=1000000",
+)
+"""Of each configuration that is made."""
+
+
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
     """Slurm's own defaults, with backfilling, for identical nodes n1, n2 and so on, of which jobs take
     whole ones if each has one CPU. `settings` are further lines."""
-    select = "select/linear" if cpus == 1 else "select/cons_tres"
     names = f"n[1-{n_nodes}]" if n_nodes > 1 else "n1"
     lines = (
-        "ClusterName=testbed",
-        f"SelectType={select}",
+        *OWN,
+        f"SelectType={'select/linear' if cpus == 1 else 'select/cons_tres'}",
         *(() if cpus == 1 else ("SelectTypeParameters=CR_Core",)),
-        "SchedulerType=sched/backfill",
-        "PriorityType=priority/basic",
-        "MaxJobCount=1000000",
         *settings,
         f"NodeName={names} CPUs={cpus} RealMemory=1000 State=UNKNOWN",
         "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
@@ -239,13 +238,8 @@ def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) 
 
 def merged(old: str, new: str) -> str:
     """A list of options with others in place of those of the same names, or after them."""
-    options = {
-        option.partition("=")[0].strip(): option.strip() for option in old.split(",") if option.strip()
-    }
-    options |= {
-        option.partition("=")[0].strip(): option.strip() for option in new.split(",") if option.strip()
-    }
-    return ",".join(options.values())
+    options = (option.strip() for option in f"{old},{new}".split(","))
+    return ",".join({option.partition("=")[0].strip(): option for option in options if option}.values())
 
 
 def gres_conf(lines: Iterable[str]) -> str:

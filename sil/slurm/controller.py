@@ -19,13 +19,10 @@ from sil.slurm.protocol.authentication import Authentication, Munge, Stated
 from sil.slurm.protocol.codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, MessageType, reason
 from sil.slurm.protocol.envelope import (
     NEVER_ANSWERED,
-    Answer,
-    Message,
     message,
     receive,
     reply,
     send,
-    usual_answer,
 )
 from sil.slurm.protocol.records import (
     BATCH_STEP,
@@ -192,7 +189,9 @@ class Controller(Daemons):
             request = receive(connection, self._authentication)
             if request.type not in NEVER_ANSWERED:
                 first = next(iter(self.cluster))  # which one it is does not matter
-                send(connection, reply(request, _answer(request), first), self._authentication)
+                # Of a job that is to end, no process is left, and there is no epilog.
+                gone = JOB_ALREADY_COMPLETE if isinstance(request.body, KillJob) else None
+                send(connection, reply(request, first, gone), self._authentication)
         if request.type == MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             resumed, self._resumed = self._resumed, []
             self.register(name for name in dict.fromkeys(resumed) if name in self.cluster)
@@ -212,10 +211,3 @@ class Controller(Daemons):
         except (OSError, ProtocolError):
             self.settle()
             raise
-
-
-def _answer(request: Message) -> Answer:
-    if isinstance(request.body, KillJob):
-        # No process is left, and there is no epilog: the nodes are free at once.
-        return lambda node: ReturnCode(JOB_ALREADY_COMPLETE)
-    return usual_answer(request)

@@ -40,6 +40,7 @@ LAST_LINES = 5
 """Lines of the log in a message."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NO_PLUGIN = re.compile(r"plugin name|[Cc]an't find plugin|cannot create \w+ context")
+_COMPLAINT = re.compile("fatal:|error:")
 _OF_ANY_START = re.compile("pmix")
 """Complaints that do not concern the configuration: some plug-ins of Debian lack their libraries."""
 
@@ -91,14 +92,10 @@ class Daemons(ABC):
         found, port = reserved_port()
         return self._context.enter_context(found), port
 
-    def advance(self, to_s: float) -> bool:
-        """Let time pass until `to_s`. Returns False if it has ended early, since a connection waits at
-        `nodes`."""
-        return self._reached(self.clock.advance(to_s))
-
-    def jump(self, to_s: float) -> bool:
-        """As `advance`, with `Clock.jump`."""
-        return self._reached(self.clock.jump(to_s))
+    def advance(self, to_s: float, jumps: bool = False) -> bool:
+        """Let time pass until `to_s` (see `Clock.advance`). Returns False if it has ended early, since a
+        connection waits at `nodes`."""
+        return self._reached(self.clock.advance(to_s, jumps))
 
     def settle(self) -> None:
         """Let the daemons come to rest at the present time, and serve their connections."""
@@ -148,11 +145,12 @@ class Daemons(ABC):
         return {**found, "SLURM_CONF": str(self.folder / "slurm.conf"), "TZ": "UTC"}
 
     def log_tail(self, name: str, n_lines: int = LAST_LINES) -> list[str]:
-        """The last lines of the log of a daemon, or of what it printed before it had one."""
+        """The last lines of the log of a daemon, or of what it printed before it had one, fit for a
+        sentence."""
         for path in (self.folder / f"{name}.log", self.folder / f"{name}.out"):
             with suppress(OSError):
                 if lines := path.read_text(errors="replace").splitlines()[-n_lines:]:
-                    return lines
+                    return [one_line(line) for line in lines]
         return []
 
     def start(
@@ -217,7 +215,7 @@ class Daemons(ABC):
         deadline_s = time.monotonic() + STARTS_WITHIN_S
         while not (socket.exists() and pid.exists() and pid.read_text().strip()):
             if process.how_it_ended() is not None:
-                lines = [one_line(line) for line in self.log_tail(name, 1000)]
+                lines = self.log_tail(name, 1000)
                 said = [line for line in lines if "[ERROR]" in line] or lines or ["it says nothing"]
                 raise InvalidConfiguration(f"{program} does not start: {' | '.join(said[-3:])}")
             if time.monotonic() > deadline_s:
@@ -250,16 +248,12 @@ class Daemons(ABC):
 
     def _complaints(self, name: str) -> list[str]:
         """What a daemon has against its configuration."""
-        lines = [one_line(line) for line in self.log_tail(name, 1000)]
-        bad = [
-            line
-            for line in lines
-            if ("fatal:" in line or "error:" in line) and not _OF_ANY_START.search(line)
-        ]
+        lines = self.log_tail(name, 1000)
+        bad = [line for line in lines if _COMPLAINT.search(line) and not _OF_ANY_START.search(line)]
         return bad[-LAST_LINES:] or lines[-LAST_LINES:]
 
     def _last_lines(self, name: str) -> str:
-        lines = [one_line(line) for line in self.log_tail(name)]
+        lines = self.log_tail(name)
         return f"; the log of {name} ends with: {' | '.join(lines)}" if lines else ""
 
 

@@ -15,7 +15,7 @@ from sil.slurm.controller import Controller
 from sil.slurm.layout import CannotRequest
 from sil.slurm.protocol.codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
-from sil.slurm.protocol.shares import NodeShare, shares
+from sil.slurm.protocol.shares import NodeShare, shares, shares_shown
 from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
 from sil.slurm.runs import (
     AFTER_AN_EVENT_S,
@@ -23,7 +23,6 @@ from sil.slurm.runs import (
     LONGEST_WAIT_S,
     MOST_IN_VAIN,
     Appointments,
-    HeterogeneousJobs,
     Patience,
     Running,
     Runs,
@@ -67,11 +66,11 @@ class SlurmManager(ResourceManager):
         self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
         self._arrived: list[Job] = []
-        self._completed: list[Running] = []
+        self._completed: list[tuple[Running, bool]] = []
+        """Runs, and whether their jobs are over with them."""
         self._changed: list[tuple[str, bool]] = []
         """Nodes that have gone down or come back."""
         self._runs = Runs(layout, orders)
-        self._heterogeneous = HeterogeneousJobs(controller, layout.threads)
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
@@ -101,7 +100,7 @@ class SlurmManager(ResourceManager):
 
     def on_run_ended(self, ended: RunEnded) -> None:
         if (run := self._runs.over(ended.run)) is not None:
-            self._completed.append(run)
+            self._completed.append((run, not self._runs.runs_on(run.first)))
         self.wants_round = True
 
     def on_run_preempted(self, run: RunId) -> None:
@@ -162,12 +161,15 @@ class SlurmManager(ResourceManager):
         if self._completed or self._arrived or self._changed:
             self._follow_closely()
         completed, self._completed = self._completed, []
-        for run in completed:
-            if (number := self._heterogeneous.completed(run.number)) is not None:
-                self._controller.ask(script_completed(number, self._submissions.user_id(run.job)))
+        for run, is_last in completed:
+            if is_last:
+                self._controller.ask(script_completed(run.first, self._submissions.user_id(run.job)))
                 self._match_time()
             self._submissions.over(run.job)
-        self._tell_of_nodes()
+        changed, self._changed = dict(self._changed), []
+        if changed:
+            self._controller.update_nodes(changed)
+            self._reconsider()
         due, self._due[:] = [*self._due], []
         for command in due:
             if command.job is None:
@@ -194,7 +196,7 @@ class SlurmManager(ResourceManager):
         self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
 
     def _jump(self, to_s: float) -> None:
-        while not self._controller.jump(self._starts_at_s + to_s):
+        while not self._controller.advance(self._starts_at_s + to_s, jumps=True):
             self._answer()
         self._match_time()
 
@@ -260,12 +262,6 @@ class SlurmManager(ResourceManager):
 
     # -- to the controller ----------------------------------------------------------------------------------
 
-    def _tell_of_nodes(self) -> None:
-        changed, self._changed = dict(self._changed), []
-        if changed:
-            self._controller.update_nodes(changed)
-            self._reconsider()
-
     def _reconsider(self) -> None:
         """What has stalled may start."""
         self._waiting |= self._stalled
@@ -283,7 +279,6 @@ class SlurmManager(ResourceManager):
             refused = f"it requests {why}"
         if refused is None:
             names = self._submissions.accepted(answer.job, jobs, group)
-            self._heterogeneous.submitted(answer.job, group)
             (self._stalled if answer.error == PARTITION_LACKS_IT else self._waiting).update(names)
             return
         for one in jobs:
@@ -317,34 +312,35 @@ class SlurmManager(ResourceManager):
         self._controller.settle()
         while self._controller.orders or self._runs.to_begin:
             orders, self._controller.orders = self._controller.orders, []
-            launched: dict[int, bool] = {}
+            launched: list[int] = []
             for order in sorted(orders, key=attrgetter("job")):
                 if isinstance(order, BatchJobLaunch):
                     name = name_in(order.array_job, order.array_task) if order.array_job else ""
-                    launched[order.job] = self._launched(order.job, shares(order), name)
+                    self._launched(order.job, shares(order), order.job, name)
+                    launched.append(order.job)
                 elif isinstance(order, SuspendJob):
                     self._runs.on_suspend(order)
                 elif (run := self._runs.killed(order.job)) is not None:  # else it is over
                     self._waiting.add(run.name)
             self._runs.begin()
-            for first, is_known in launched.items():
-                others = self._heterogeneous.others(first)
-                running = {number for number, shares in others if self._launched(number, shares)}
-                self._heterogeneous.began(first, running | {first} if is_known else running)
+            for first in launched:
+                for number in self._submissions.others.get(first, ()):  # which it starts without a word
+                    shown = self._controller.slurm("scontrol", "show", "job", "--details", str(number))
+                    self._launched(number, [*shares_shown(shown, self._layout.threads)], first)
 
-    def _launched(self, number: int, shares: Sequence[NodeShare], name: str = "") -> bool:
-        """Returns False if the job was given up. The number is the default of its name."""
+    def _launched(self, number: int, shares: Sequence[NodeShare], first: int, name: str = "") -> None:
+        """Unless the job was given up. The number is the default of its name."""
         name = name or str(number)
         if (job := self._submissions.jobs.get(name)) is None:
-            return False
-        run = self._runs.launched(Running(number, name, job), shares, self._submissions.estimate_s(job))
+            return
+        running = Running(number, name, job, first)
+        run = self._runs.launched(running, shares, self._submissions.estimate_s(job))
         self._waiting.discard(name)
         self._stalled.discard(name)
         limit_s = self._patience.ends_after_s(self._submissions.limit_s(job))
         if limit_s < inf:
             runs, at_s = self._runs, self._clock.now_s + limit_s
             self._appointments.add(at_s, lambda: runs.overdue.add(run), lambda: run not in runs.running)
-        return True
 
     def _note_ended(self) -> None:
         for name, why in self._in_doubt.over():

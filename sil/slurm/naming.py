@@ -1,12 +1,6 @@
-"""Names of Slurm's controller as a scheduler under test: `slurm`, `slurm: slurm.conf`, and either with
-settings that take the place of others, as in `slurm: slurm.conf (SchedulerParameters=bf_window=2880)`.
-
-`slurm(prefix=/opt/slurm-26.05): slurm.conf` is the Slurm that is installed there; `slurm(root=FOLDER)` the
-one in another root directory, such as an unpacked suite of a distribution.
-
-With a number, as in `slurm #2`, it is the same again, started some seconds earlier, so that jobs arrive at
-other moments of its cycles. On a cluster, that is by chance: so much do results vary by themselves.
-"""
+"""Names of Slurm's controller as a scheduler under test: `slurm`, `slurm: slurm.conf (SETTINGS)`, with the
+place of an installation as in `slurm(root=FOLDER)`, or as a further run with other moments of its cycles
+(`slurm #2`)."""
 
 from __future__ import annotations
 

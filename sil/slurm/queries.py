@@ -1,18 +1,16 @@
-"""What the controller says of jobs and of itself: states, reasons, when it will act, which jobs have ended,
-its settings, statistics and priorities.
-
-It is asked with Slurm's own commands, since that is rare; ends are in a file that it writes.
-"""
+"""What the controller says of jobs and of itself, when Slurm's own commands ask it, since that is rare; ends
+of jobs are in a file that it writes."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed
@@ -119,32 +117,39 @@ FACTORS = {
 _SECTIONS = ("Main schedule", "Backfilling")
 
 
+class Said(BaseModel):
+    """What a controller has said of itself, and of the jobs of a log, by their numbers in it."""
+
+    views: dict[str, dict[str, str]] = {}
+    """Settings that decide where and when jobs run, partitions and QOS, as the daemons have read them: by
+    name, with values as Slurm prints them."""
+    days: dict[int, dict[str, int]] = {}
+    """What `sdiag` counted on each day of the log; the last minute of a day is missing."""
+    factors: dict[int, dict[str, int]] = {}
+    """The weighted factors of each job that waited, when it was last asked."""
+    reasons: dict[int, str] = {}
+    """Why each job waited, when it was last asked."""
+
+
 @dataclass
 class Statements:
-    """Collected from a controller about the jobs of a log, which has their numbers: once an hour of simulated
-    time, while there are jobs."""
+    """Collected from a controller once an hour of simulated time, while there are jobs."""
 
     controller: Controller
     has_accounting: bool
-    days: dict[int, dict[str, int]] = field(default_factory=dict)
-    """What `sdiag` counted on each day of the log; the last minute of a day is missing."""
-    factors: dict[int, dict[str, int]] = field(default_factory=dict)
-    """The weighted factors of each job that waited, when it was last asked."""
-    reasons: dict[int, str] = field(default_factory=dict)
-    """Why each job waited, when it was last asked."""
+    said: Said = field(default_factory=Said)
     has_priorities: bool = True
 
     def hear(self, numbers: Mapping[str, int], now_s: float) -> None:
         """Ask at a second of the log; `numbers` of jobs by the controller's names, none if none waits."""
         if numbers:
             reasons = reasons_of(self.controller)
-            self.reasons |= {numbers[name]: reasons[name] for name in reasons if name in numbers}
-            self._hear_priorities(numbers)
-        self.days[int(now_s // DAY_S)] = dict(_counters(self.controller.slurm("sdiag")))
+            self.said.reasons |= {numbers[name]: reasons[name] for name in reasons if name in numbers}
+            if self.has_priorities:
+                self._hear_priorities(numbers)
+        self.said.days[int(now_s // DAY_S)] = dict(_counters(self.controller.slurm("sdiag")))
 
     def _hear_priorities(self, numbers: Mapping[str, int]) -> None:
-        if not self.has_priorities:
-            return
         try:
             listed = self.controller.slurm("sprio", "-h", "-o", " ".join(("%i", *FACTORS.values())))
         except CommandFailed:  # there are no factors without priority/multifactor
@@ -154,26 +159,16 @@ class Statements:
             name, *values = line.split()
             if name in numbers and len(values) == len(FACTORS):
                 with suppress(ValueError):
-                    self.factors[numbers[name]] = dict(zip(FACTORS, map(int, values), strict=True))
+                    self.said.factors[numbers[name]] = dict(zip(FACTORS, map(int, values), strict=True))
 
     def write(self, path: Path) -> None:
-        found = {
-            "views": self.views(),
-            "days": self.days,
-            "factors": self.factors,
-            "reasons": self.reasons,
-        }
-        path.write_text(json.dumps(found), encoding="utf-8")
-
-    def views(self) -> dict[str, dict[str, str]]:
-        """Settings that decide where and when jobs run, partitions and QOS, as the daemons have read them: by
-        name, with values as Slurm prints them."""
+        """With views of all settings."""
         ask = self.controller.slurm
-        decide = {*kept(self.controller.installation.release)[OF_CLUSTER], "slurm_version"} - {"clustername"}
+        decide = kept(self.controller.installation.release)[OF_CLUSTER] - {"clustername"} | {"slurm_version"}
         settings = _pairs(ask("scontrol", "show", "config").splitlines())
         shown = ask("scontrol", "show", "partition", "--oneliner").splitlines()
         partitions = [line.split() for line in shown if line]
-        found = {
+        self.said.views = {
             "settings": {key: value for key, value in settings if key.lower() in decide},
             "partitions": {
                 f"{words[0].partition('=')[2]}: {key}": value
@@ -182,8 +177,8 @@ class Statements:
             },
         }
         if self.has_accounting:
-            found["qos"] = dict(_pairs(ask(*_QOS).splitlines(), "|"))
-        return found
+            self.said.views["qos"] = dict(_pairs(ask(*_QOS).splitlines(), "|"))
+        path.write_text(self.said.model_dump_json(), encoding="utf-8")
 
 
 _QOS = ("sacctmgr", "--parsable2", "--noheader", "show", "qos")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,22 +31,20 @@ EPOCH_S = 1_577_836_800.0
 """Second 0 of the world: 2020-01-01, a Wednesday, in UTC."""
 REMEDY = "apt install munge"
 _PLUGIN = "auth_munge.so"
-Credential = Callable[[Daemons], Path | None]
-"""Starts what is needed; returns the socket of munge, or None without it."""
 _PART_S = 60.0
 """Simulated time in which, in a test, nodes register, a job starts, and its end has been followed."""
 _TEST_RESTS_WITHIN_S = 30.0
 """Real time after each event, in a test."""
 
 
-def stated(daemons: Daemons) -> None:
-    """Whatever sender is named is believed."""
-
-
-def munge(daemons: Daemons) -> Path:
-    """Start munge's daemon, which works in real time. Raises NoSlurm if it is not installed, and as
-    `Daemons.helper`."""
-    daemons.clock.watch(daemons.helper("munge", munge_command(daemons.folder, daemons.installation)))
+def munge(daemons: Daemons) -> Path | None:
+    """Start munge's daemon, which works in real time. Returns its socket, or None if it is not installed.
+    Raises as `Daemons.helper`."""
+    try:
+        command = munge_command(daemons.folder, daemons.installation)
+    except NoSlurm:
+        return None
+    daemons.clock.watch(daemons.helper("munge", command))
     return daemons.folder / "munge.socket"
 
 
@@ -72,15 +70,8 @@ def munged(installation: Installation) -> Path:
     return installation.helper("munged", REMEDY)
 
 
-def munge_if_installed(daemons: Daemons) -> Path | None:
-    try:
-        return munge(daemons)
-    except NoSlurm:
-        return None
-
-
 def credential_used(installation: Installation) -> str:
-    """A sentence on what `munge_if_installed` finds."""
+    """A sentence on what `munge` finds."""
     try:
         program = munged(installation)
     except NoSlurm as error:
@@ -93,11 +84,12 @@ def credential_used(installation: Installation) -> str:
 
 @dataclass(frozen=True)
 class How:
-    """The real time that a controller has to come to rest after each event, how messages are authenticated,
-    and which installation it is: by default, that of this computer."""
+    """The real time that a controller has to come to rest after each event, whether messages are
+    authenticated by munge if that is installed (else, each sender is believed), and which installation it is:
+    by default, that of this computer."""
 
     limit_s: float = LIMIT_S
-    credential: Credential = stated
+    by_munge: bool = False
     installation: Installation | None = None
 
 
@@ -127,7 +119,7 @@ def running(
         lines = (f"{name}:x:{uid}:{uid}::/:/bin/sh\n" for name, uid in (users or {}).items())
         for name, text in {**configuration.files, "users": "".join(lines)}.items():
             (folder / name).write_text(text)
-        found.munge = how.credential(found)
+        found.munge = munge(found) if how.by_munge else None
         port = started_accounting(found, found.munge) if configuration.needs_accounting else None
         where = (str(folder), calling_user(), found.port, found.node_port, port)
         here = Surroundings(*where, found.munge, found.installation.plugins)

@@ -1,37 +1,36 @@
 """The runs of one controller in the world: started, suspended, continued and ended as it orders its nodes;
-how long it lets them run, and what is to be done when.
-
-Of a heterogeneous job, the controller starts all components at one time, launches the first one only, and
-takes its end for that of all.
-"""
+how long it lets them run, and what is to be done when."""
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import inf
 from typing import Any, NamedTuple
 
 from scheduler.model import DispatchOrder, Job, RunId
-from sil.slurm.controller import Controller
 from sil.slurm.layout import Layout
 from sil.slurm.protocol.records import SUSPEND
-from sil.slurm.protocol.shares import NodeShare, node_names
-from sil.slurm.submissions import Components, Group
+from sil.slurm.protocol.shares import NodeShare
 from sil.world.dispatcher import SimDispatcher
 from site_db.slurm.lines import pairs_of
 from site_db.slurm.tres import limit_s
 
 
 class Running(NamedTuple):
-    """A job that runs: Slurm's number of it, and what Slurm's commands call it."""
+    """A job that runs: Slurm's number of it, and what Slurm's commands call it.
+
+    `first` is the number of its first component, of which Slurm takes the end for that of all, if it is
+    heterogeneous; else its own."""
 
     number: int
     name: str
     job: Job
+    first: int
 
 
 class Runs:
@@ -46,12 +45,14 @@ class Runs:
         """Their time limits have passed."""
         self.n_launched = 0
         self._run_of: dict[int, RunId] = {}
-        self.to_begin: list[DispatchOrder | RunId] = []
+        self._n_of: Counter[int] = Counter()
+        """How many runs a job has, by the number of its first component."""
+        self.to_begin: list[RunId] = []
         """Runs to start or to continue when those that are to stop at this time have stopped."""
         self._suspended_first: set[int] = set()
         """Numbers of jobs that are to be launched suspended."""
         self._to_start: dict[RunId, DispatchOrder] = {}
-        """Runs that were suspended before they began."""
+        """Runs that have not begun."""
 
     def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
         """The run starts with the next `begin`, unless the controller has suspended it before."""
@@ -59,10 +60,12 @@ class Runs:
         run = RunId(self.n_launched)
         self.running[run] = running
         self._run_of[running.number] = run
+        self._n_of[running.first] += 1
         if running.number in self._suspended_first:
             self._suspended_first.discard(running.number)
             self.suspended.add(run)
-        self.to_begin.append(self._layout.order(run, running.job, shares, expected_s))
+        self._to_start[run] = self._layout.order(run, running.job, shares, expected_s)
+        self.to_begin.append(run)
         return run
 
     def killed(self, number: int) -> Running | None:
@@ -75,9 +78,7 @@ class Runs:
 
     def stop(self, name: str) -> None:
         """The job of this name runs no longer, if it does."""
-        if (
-            number := next((each.number for each in self.running.values() if each.name == name), None)
-        ) is not None:
+        for number in [each.number for each in self.running.values() if each.name == name]:
             self.killed(number)
 
     def over(self, run: RunId) -> Running | None:
@@ -88,7 +89,12 @@ class Runs:
         self._to_start.pop(run, None)
         if found is not None:
             del self._run_of[found.number]
+            self._n_of[found.first] -= 1
         return found
+
+    def runs_on(self, first: int) -> bool:
+        """Whether a component of the job runs."""
+        return self._n_of[first] > 0
 
     def on_suspend(self, suspend: Any) -> None:
         """Also of a job that is launched at the same time: it does not begin before it is to continue."""
@@ -106,75 +112,13 @@ class Runs:
     def begin(self) -> None:
         """Start and continue runs, unless they were to stop since."""
         to_begin, self.to_begin = self.to_begin, []
-        for each in to_begin:
-            run = each.run if isinstance(each, DispatchOrder) else each
-            if run not in self.running:
+        for run in to_begin:
+            if run not in self.running or run in self.suspended:
                 continue
-            if run in self.suspended:
-                if isinstance(each, DispatchOrder):
-                    self._to_start[run] = each
-            elif isinstance(each, DispatchOrder):
-                self._orders.dispatch(each)
-            elif (order := self._to_start.pop(run, None)) is not None:
+            if (order := self._to_start.pop(run, None)) is not None:
                 self._orders.dispatch(order)
             else:
                 self._orders.resume(run)
-
-
-_SHARE = re.compile(r"^\s*Nodes=(\S+) CPU_IDs=([\d,-]+) Mem=\d+ GRES=(.*)$", re.MULTILINE)
-_GPUS = re.compile(r"gpu[^,(]*\(IDX:([\d,-]+)\)")
-
-
-class HeterogeneousJobs:
-    """Those that are submitted, by Slurm's numbers, which are consecutive; `threads` are those of cores by
-    node."""
-
-    def __init__(self, controller: Controller, threads: Mapping[str, int]) -> None:
-        self._controller, self._threads = controller, threads
-        self._others: dict[int, range] = {}
-        """By the number of the first component."""
-        self._first_of: dict[int, int] = {}
-        self._running: dict[int, set[int]] = {}
-        """By the number of the first component, that may be over."""
-
-    def submitted(self, first: int, group: Group | None) -> None:
-        if isinstance(group, Components):
-            self._others[first] = range(first + 1, first + len(group.jobs))
-
-    def others(self, launched: int) -> Iterator[tuple[int, list[NodeShare]]]:
-        """The components that begin with a job that is launched, and what they have of nodes."""
-        for number in self._others.get(launched, ()):
-            shown = self._controller.slurm("scontrol", "show", "job", "--details", str(number))
-            yield number, [*self._shares(shown)]
-
-    def began(self, first: int, running: set[int]) -> None:
-        """These components run, if the job that was launched has any."""
-        if first in self._others:
-            self._running[first] = running
-            self._first_of |= dict.fromkeys(running, first)
-
-    def completed(self, number: int) -> int | None:
-        """The job that is over with the run of this one; None as long as other components run."""
-        first = self._first_of.pop(number, None)
-        if first is None:
-            return number
-        self._running[first].discard(number)
-        return None if self._running[first] else first
-
-    def _shares(self, shown: str) -> Iterator[NodeShare]:
-        """What a job has, of what `scontrol show job --details` prints of it."""
-        for nodes, cpus, gres in _SHARE.findall(shown):
-            places = _numbers(cpus)
-            gpus = tuple(gpu for listed in _GPUS.findall(gres) for gpu in _numbers(listed))
-            for node in node_names(nodes):
-                threads = self._threads.get(node, 1)
-                cores = tuple(dict.fromkeys(place // threads for place in places))
-                yield NodeShare(node, len(places), cores, gpus, None, {})
-
-
-def _numbers(listed: str) -> list[int]:
-    """Of a list like 0-3,8."""
-    return [int(number) for number in node_names(f"[{listed}]")]
 
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}

@@ -37,8 +37,9 @@ class Submissions:
     an array has a number of its own only from when it is started or changed alone; some job of the array has
     that of the array.
 
-    `user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `events` have
-    arrays, and further options of some jobs; `components` are those of heterogeneous jobs.
+    `user_ids` by name; `estimate_s` is the estimate of a job of which its user gives none; `groups` are those
+    that are submitted together. Jobs have the accounts and QOS that are `charged` for them, by number and if
+    not empty, unless the options that `events` have for some say otherwise.
     """
 
     def __init__(
@@ -47,20 +48,22 @@ class Submissions:
         user_ids: Mapping[str, int],
         estimate_s: Callable[[Job], float],
         events: Events,
-        admission: Admission | None = None,
-        components: Sequence[Components] = (),
+        groups: Iterable[Group],
+        charged: Mapping[int, Mapping[str, str]],
+        admission: Admission | None,
     ) -> None:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
-        self._admission, self._user_ids = admission, user_ids
+        self._admission, self._user_ids, self._charged = admission, user_ids, charged
         self._unfinished_of: Counter[str] = Counter()
         """By user."""
-        groups: list[Group] = [*components, *events.arrays]
         self._group_of = {number: group for group in groups for number in group.jobs}
         self._arrived: dict[Group, list[Job]] = {}
         self.jobs: dict[str, Job] = {}
         """Those that the controller has accepted and that are not over, by name."""
         self.names: dict[int, str] = {}
         """By number in the world; also of jobs that are over."""
+        self.others: dict[int, range] = {}
+        """Slurm's numbers of the further components of heterogeneous jobs, by the first one."""
 
     def refusal(self, job: Job) -> str | None:
         """Why the site's own rules refuse an arriving job; None if they admit it."""
@@ -100,7 +103,8 @@ class Submissions:
         """Of one job, or of an array of several, of which `at_once` run at a time."""
         first, *others = jobs
         user, limit_s = self.user_id(first), max(map(self.limit_s, jobs))
-        options = {**self.layout.options(first), **self.events.options.get(first.id, {})}
+        charged = {key: value for key, value in self._charged.get(first.id, {}).items() if value}
+        options = {**self.layout.options(first), **charged, **self.events.options.get(first.id, {})}
         if "dependency" in options:
             missing = jobs_in(options["dependency"]) - self.names.keys()
             if missing:
@@ -116,6 +120,8 @@ class Submissions:
         """One job, those of an array, or the components of a heterogeneous job, which have consecutive
         numbers. Returns their names."""
         is_array = isinstance(group, JobArray)
+        if isinstance(group, Components):
+            self.others[number] = range(number + 1, number + len(jobs))
         for k, job in enumerate(jobs):
             name = name_in(number, FIRST_OF_ARRAY + k) if is_array else str(number + k)
             self.jobs[name], self.names[job.id] = job, name

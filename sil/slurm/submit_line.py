@@ -1,8 +1,5 @@
-"""Options of `sbatch`, `srun` and `salloc` in accounting (SubmitLine) that decide when a job starts.
-
-What a job requests of nodes is in other columns, as Slurm has understood it.
-<https://slurm.schedmd.com/sbatch.html>
-"""
+"""Options of `sbatch`, `srun` and `salloc` in accounting (SubmitLine) that decide when a job starts; what it
+requests of nodes is in other columns."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.queries import FIRST_S, Statements
-from sil.slurm.running import EPOCH_S, How, munge_if_installed, running
+from sil.slurm.running import EPOCH_S, How, running
 from sil.slurm.runs import patience_of
 from sil.slurm.runtime_environment import calling_user
-from sil.slurm.submissions import Components, Submissions
+from sil.slurm.submissions import Components, Group, Submissions
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -137,15 +137,16 @@ def managed_by(
         qos = set()
     accounting = Accounting(named.associations, named.qos, accounts, qos)
     uids = {names[user]: uid for user, uid in user_ids.items()}
-    how = How(guard.limit_s, munge_if_installed, named.installation)
+    how = How(guard.limit_s, by_munge=True, installation=named.installation)
     with ExitStack() as context:
         try:
             controller = context.enter_context(running(configuration, starts_at_s, uids, accounting, how))
         except InvalidConfiguration as error:
             raise SchedulerFault(PROCESS_SURVIVES, str(error), 0.0) from None
         controller.serve_until(ready_s)
-        events = _as_charged(world) if configuration.needs_accounting else world.events
-        jobs = Submissions(layout, user_ids, world.estimate_s, events, world.admission, world.components)
+        charged = world.charged if configuration.needs_accounting else {}
+        groups: list[Group] = [*world.components, *world.events.arrays]
+        jobs = Submissions(layout, user_ids, world.estimate_s, world.events, groups, charged, world.admission)
         changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)
@@ -158,18 +159,6 @@ def managed_by(
         yield manager
         if world.statements is not None:
             statements.write(world.statements)
-
-
-def _as_charged(world: SlurmWorld) -> Events:
-    """Jobs are submitted with the accounts and QOS of the log, unless the events file says otherwise."""
-    options = {
-        job: {key: value for key, value in charged.items() if value} for job, charged in world.charged.items()
-    }
-    stated = world.events.options
-    return replace(
-        world.events,
-        options={job: {**options.get(job, {}), **stated.get(job, {})} for job in (*options, *stated)},
-    )
 
 
 def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuration, Layout]:

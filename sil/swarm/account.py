@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, RunId
 from scheduler.notices import JobArrived, Notice, RunEnded, RunLost, RunPreempted
 from scheduler.ports import AnyScheduler
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 from sil.swarm.case import CORES, URGENT, Case
 
 SERVES_IN_ORDER = "serves-in-order"

@@ -8,10 +8,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from scheduler.managers.decorators import ManagerDecorator
 from scheduler.model import Answer, Assignments, NodeSchedule
 from scheduler.ports import AnyScheduler
-from scheduler.resource_manager import Manager, Ports
+from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 from scheduler.rules import ScheduleRejected
 from sil.world.harness import World
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from sil.trace.facts import CODES, Fact, as_frame
 from sil.trace.stream import COMPATIBLE
+
+if TYPE_CHECKING:
+    from scheduler.compiled import Ints, Ints2
 
 NONE = -1
 """In place of a number that a fact does not have."""
@@ -61,9 +64,20 @@ class FactColumns:
     def places(self, fact: Fact) -> Places:
         return np.flatnonzero(self.event == CODES[fact])
 
-    def texts(self, name: str, places: Places) -> pa.LargeStringArray:
-        """A column of texts in some places."""
-        return self._column(name).take(pa.array(places))
+    def held(self, name: str, places: Places) -> tuple[Ints, Ints2]:
+        """What facts in some places hold (a column of HELD): the k-th has the rows from `ends[k]` on, before
+        `ends[k + 1]`. Numbers that are null are NONE."""
+        lists = self._column(name)
+        offsets, records = np.asarray(lists.offsets), lists.values
+        n_of = np.where(np.asarray(lists.is_valid()), np.diff(offsets), 0)[places]
+        ends = np.concatenate([[0], np.cumsum(n_of)])
+        rows: Any = slice(offsets[0], offsets[-1])  # if other facts hold nothing, which is most frequent
+        if ends[-1] != offsets[-1] - offsets[0]:
+            rows = np.repeat(offsets[places] - ends[:-1], n_of) + np.arange(ends[-1])
+        numbers = np.empty((ends[-1], records.type.num_fields), np.int64)
+        for k in range(records.type.num_fields):
+            numbers[:, k] = _filled(records.field(k))[rows]
+        return ends, numbers
 
     def frame(self, columns: Sequence[str], places: Places) -> pl.DataFrame:
         """Some columns in some places."""
@@ -81,7 +95,11 @@ class FactColumns:
         return FactColumns(self._table.take(pa.array(np.flatnonzero(self.event != CODES[fact]))))
 
     def _numbers(self, name: str) -> NDArray[Any]:
-        return np.asarray(self._column(name).fill_null(NONE))
+        return _filled(self._column(name))
 
     def _column(self, name: str) -> Any:
         return self._table[name].combine_chunks()
+
+
+def _filled(column: Any) -> NDArray[Any]:
+    return np.asarray(column.fill_null(NONE) if column.null_count else column)

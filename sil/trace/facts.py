@@ -8,14 +8,15 @@
 | job, run | ids; a run is one attempt at a job |
 | resource | index of the machine, or n_machines + index of the cluster; index of the machine that changed |
 | | state or of the node whose local user came or left; -1 for runs on nodes |
-| machines | the machines that a run holds, as closed intervals: `0-3 5` |
+| machines | the machines that a run holds: closed intervals, from `first` to `last` |
+| shares | what a run that starts uses of nodes: on each `node`, some `chunks` and `gpus` (`sil.trace.held`) |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by if it is another user |
 | tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts; cores on |
 | | nodes of which jobs request parts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
 | | simulated duration of a decision, whose time is that of the request |
-| detail | request of a job that arrives; what a run that starts uses of nodes (`sil.trace.requests`); |
-| | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
+| detail | request of a job that arrives (`sil.trace.requests`); name of an interconnect; reason of a |
+| | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
 | | impossible; that a lost run failed |
 | message | a fault in one sentence |
@@ -34,6 +35,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 
+from sil.trace.held import HELD
 from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import ParquetStream, Schema
 
@@ -90,7 +92,7 @@ FACT_SCHEMA: Schema = {
     "job": pl.Int64,
     "run": pl.Int64,
     "resource": pl.Int32,
-    "machines": pl.String,
+    **HELD,
     "job_class": pl.String,
     "queue": pl.String,
     "user": pl.String,
@@ -161,21 +163,6 @@ class RunTables(NamedTuple):
         return cls(
             **{name: tables.get(name, pl.DataFrame(schema=schema)) for name, schema in SCHEMAS.items()}
         )
-
-
-def one_row_per_interval(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each row repeated for each interval of its `machines`: those from `low` on, before `high`."""
-    ends = pl.col("machines").str.split_exact("-", 1).struct
-    low = ends.field("field_0").cast(pl.Int32)
-    high = ends.field("field_1").cast(pl.Int32).fill_null(low) + 1
-    rows = frame.with_columns(pl.col("machines").str.split(" ")).explode("machines")
-    return rows.with_columns(low=low, high=high)
-
-
-def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
-    """Each row repeated for each of its `machines`, which becomes a number."""
-    rows = one_row_per_interval(frame).with_columns(machines=pl.int_ranges("low", "high"))
-    return rows.drop("low", "high").explode("machines")
 
 
 def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> pl.DataFrame:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -16,10 +17,12 @@ from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError
 from scheduler.messages import printable
+from sil.trace import held
 from sil.trace.facts import EVENTS, METADATA_KEY, RUN, SCHEMA, TRACE, Fact, RunDescription
+from sil.trace.held import machines_from_text
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
-from sil.trace.requests import request_of, shares_of
+from sil.trace.requests import request_of
 from sil.trace.stream import Schema
 from site_db.files.readers import Memory
 from site_db.files.written import regular
@@ -50,10 +53,7 @@ _NEEDED: dict[str, tuple[Fact, ...]] = {
 }
 """By column, the kinds of facts in which it is not null."""
 
-_MACHINES = r"^(\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*)?$"
 _OF_ALL = (*RUN, "time_s", "event")
-_TEXTS: dict[Fact, Callable[[str], object]] = {Fact.JOB_ARRIVED: request_of, Fact.RUN_STARTED: shares_of}
-"""How the detail of a fact is read, where it is data."""
 
 Check = tuple[str, pl.Expr]
 """What wrong facts have, and which are wrong."""
@@ -68,12 +68,16 @@ def _checks() -> Iterator[Check]:
         for fact in facts:
             yield f"no {column}, which each {fact} has", (pl.col("event") == fact) & pl.col(column).is_null()
     yield "a time that is not finite", ~pl.col("time_s").is_finite()
-    yield "machines that cannot be read", ~pl.col("machines").str.contains(_MACHINES)
+    field = pl.element().struct.field
+    is_wrong = {"machines": field("first") > field("last"), "shares": field("chunks") < 1}
+    for name, wrong in is_wrong.items():
+        wrong |= pl.any_horizontal(field("*").fill_null(-1) < 0)
+        yield f"{name} that cannot be read", pl.col(name).list.eval(wrong).list.any()
 
 
 def mistake_in(facts: pl.DataFrame) -> str | None:
     """What the first fact lacks that is not as those of its kind, as a clause; None if there is none."""
-    checks = [*_checks(), *(_unreadable(facts, fact, read) for fact, read in _TEXTS.items())]
+    checks = [*_checks(), _unreadable_requests(facts)]
     are_wrong = facts.select(wrong.any().alias(what) for what, wrong in checks).row(0, named=True)
     firsts = [(_first(facts, wrong), what) for what, wrong in checks if are_wrong[what]]
     if not firsts:
@@ -106,15 +110,15 @@ def _first(facts: pl.DataFrame, are_wrong: pl.Expr) -> int:
     return int(facts.select(are_wrong.fill_null(False).arg_max()).item())
 
 
-def _unreadable(facts: pl.DataFrame, fact: Fact, read: Callable[[str], object]) -> Check:
-    given = (pl.col("event") == fact) & pl.col("detail").is_not_null()
+def _unreadable_requests(facts: pl.DataFrame) -> Check:
+    given = (pl.col("event") == Fact.JOB_ARRIVED) & pl.col("detail").is_not_null()
     bad = []
     for text in facts.filter(given)["detail"].unique():
         try:
-            read(text)
+            request_of(text)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             bad.append(text)
-    return f"a detail that no {fact} has", given & pl.col("detail").is_in(bad)
+    return f"a detail that no {Fact.JOB_ARRIVED} has", given & pl.col("detail").is_in(bad)
 
 
 class NoTrace(UserError):
@@ -160,9 +164,10 @@ def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({
     of `optional`, and InvalidFile for more values than there may be memory for: a small file can have many,
     since equal ones are stored once."""
     with reading(path), pq.ParquetFile(path) as file:
-        found = file.metadata
-        Memory(path).take(BYTES_OF_A_VALUE * found.num_rows * found.num_columns)
-        table = _with_all_events(unpacked_table(file))
+        parts = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+        n_values = sum(part.column(k).num_values for part in parts for k in range(part.num_columns))
+        Memory(path).take(BYTES_OF_A_VALUE * n_values)
+        table = _of_this_version(unpacked_table(file))
     there = {name: kind for name, kind in optional.items() if name in table.columns}
     if (differs := difference(table, {**schema, **there})) is not None:
         raise NoTrace(
@@ -213,12 +218,38 @@ def read_facts(path: Path) -> pl.DataFrame:
     return facts
 
 
-def _with_all_events(facts: pl.DataFrame) -> pl.DataFrame:
-    """A trace of an earlier version may know fewer kinds of facts."""
-    known = facts.schema.get("event")
+def _of_this_version(table: pl.DataFrame) -> pl.DataFrame:
+    """A trace of an earlier version may know fewer kinds of facts, and have what runs hold as texts, shares
+    in the detail of starts: `7:2@0,1` are 2 chunks on node 7 with GPUs 0 and 1."""
+    known = table.schema.get("event")
     if isinstance(known, pl.Enum) and set(known.categories) < set(EVENTS.categories):
-        return facts.with_columns(pl.col("event").cast(EVENTS))
-    return facts
+        table = table.with_columns(pl.col("event").cast(EVENTS))
+    names = table.columns
+    if table.schema.get("event") != EVENTS or [table.schema.get(name) for name in _AS_TEXT] != _TEXTS:
+        return table
+    is_start = pl.col("event") == Fact.RUN_STARTED
+    details = table.select(pl.when(is_start).then("detail")).to_series()
+    names.insert(names.index("machines") + 1, "shares")
+    return table.with_columns(
+        machines_from_text(pl.col("machines")),
+        held.column("shares", [None if text is None else _shares_of(text) for text in details]),
+        detail=pl.when(~is_start).then("detail"),
+    ).select(names)
+
+
+_AS_TEXT, _TEXTS = ("machines", "shares", "detail"), [pl.String, None, pl.String]
+_SHARE = re.compile(r"(\d{1,9}):(\d{1,9})(?:@(\d{1,2}(?:,\d{1,2})*))?", re.ASCII)
+UNREADABLE = (-1, -1, ())
+
+
+def _shares_of(text: str) -> list[tuple[int, int, Sequence[int]]]:
+    found = map(_SHARE.fullmatch, text.split())
+    return [
+        (int(each[1]), int(each[2]), [int(gpu) for gpu in (each[3] or "").split(",") if gpu])
+        if each
+        else UNREADABLE
+        for each in found
+    ]
 
 
 def _refuse(path: Path, mistake: str | None) -> None:

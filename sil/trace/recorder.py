@@ -14,15 +14,17 @@ from scheduler.model import DispatchOrder, Job, Share
 from scheduler.node_request import Node
 from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
-from sil.trace.requests import request_text, shares_text
+from sil.trace.held import HELD, column, intervals_in, shares_in
+from sil.trace.requests import request_text
 
 CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""
 
 _POSITION = "position"
-ROW = ("time_s", "event", "job", "run", "resource", "machines", "detail")
+ROW = ("time_s", "event", "job", "run", "resource", "machines", "shares", "detail")
 """What invariants read of a fact."""
 Row = tuple[Any, ...]
+"""With intervals and shares as tuples."""
 _NO_FACTS = pl.DataFrame(schema={_POSITION: pl.UInt32, **FACT_SCHEMA})
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 _OTHERS = ("job", "run", "resource", "machines", "expected_s", "detail", "message")
@@ -61,7 +63,10 @@ class _Kind:
 
     def table(self) -> pl.DataFrame:
         columns = [
-            pl.Series(name, self.column(name), FACT_SCHEMA.get(name, pl.UInt32)) for name in self._columns
+            column(name, self.column(name))
+            if name in HELD
+            else pl.Series(name, self.column(name), FACT_SCHEMA.get(name, pl.UInt32))
+            for name in self._columns
         ]
         if self._event is not None:
             one = pl.Series("event", [self._event.value], EVENTS)
@@ -85,10 +90,10 @@ class TraceRecorder:
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
         """Number of facts that were not passed on."""
-        of_a_start = ("time_s", "job", "run", "resource", "machines", "tasks", "expected_s")
+        of_a_start = ("time_s", "job", "run", "resource", "machines", "shares", "tasks", "expected_s")
         self._kinds = (
             _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
-            _Kind(*of_a_start, "detail", event=Fact.RUN_STARTED),
+            _Kind(*of_a_start, event=Fact.RUN_STARTED),
             _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
             _Kind("time_s", "event", *_OTHERS),
         )
@@ -114,7 +119,7 @@ class TraceRecorder:
     def note(self, time_s: float, fact: Fact, **columns: Unpack[Columns]) -> None:
         cells: dict[str, Any] = {**columns}
         if "machines" in cells:
-            cells["machines"] = str(NodeSet.of(cells["machines"]))
+            cells["machines"] = NodeSet.of(cells["machines"]).intervals
         self._n = n = self._n + 1
         self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
@@ -127,7 +132,7 @@ class TraceRecorder:
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s, shares = order
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
-        n_tasks, detail = nodes.n, None
+        n_tasks = nodes.n
         if shares:
             n_tasks = job.n_tasks
             if job.request is not None and job.request.exclusive and self._nodes:
@@ -137,9 +142,9 @@ class TraceRecorder:
                     Share(node, chunks, (*range(len(has.gpus)),))
                     for (node, chunks, _), has in zip(shares, whole, strict=True)
                 )
-            detail = shares_text(shares)
         self._n = n = self._n + 1
-        self._starts += (n, time_s, job.id, run, resource, str(nodes), n_tasks, expected_s, detail)
+        of_run = time_s, job.id, run, resource, nodes.intervals, shares or None, n_tasks, expected_s
+        self._starts += (n, *of_run)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, *_ = order
@@ -208,3 +213,10 @@ class TraceRecorder:
         is_discarded = (pl.col("event") == Fact.RUN_ENDED) & pl.col("run").is_in(self._abandoned)
         discarded = pl.lit(Fact.RUN_DISCARDED.value, EVENTS)
         return facts.with_columns(event=pl.when(is_discarded).then(discarded).otherwise("event"))
+
+
+def rows_of(facts: pl.DataFrame) -> list[Row]:
+    """Facts as rows of ROW."""
+    read = {"machines": intervals_in, "shares": shares_in}
+    columns = (read.get(name, pl.Series.to_list)(facts[name]) for name in ROW)
+    return list(zip(*columns, strict=True))

@@ -1,17 +1,14 @@
-"""What jobs request and use of nodes with cores, memory and GPUs, as texts in a trace (column `detail`).
-
-A request is JSON with the fields that differ from the default; a use is `node:chunks@gpu,gpu`.
-"""
+"""What jobs request of nodes with cores, memory and GPUs, as JSON in a trace (column `detail`): the fields
+that differ from the default."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
-from scheduler.model import Share
 from scheduler.node_request import Gpus, Request
 
 _SETS = ("features", "partitions")
@@ -41,21 +38,3 @@ def request_of(text: str) -> Request:
     if "gpus" in found:
         found["gpus"] = Gpus(**{**found["gpus"], "types": frozenset(found["gpus"]["types"])})
     return Request(**{**found, **{name: frozenset(found[name]) for name in _SETS if name in found}})
-
-
-def shares_text(shares: Sequence[Share]) -> str:
-    return " ".join(
-        f"{node}:{chunks}@{','.join(map(str, gpus))}" if gpus else f"{node}:{chunks}"
-        for node, chunks, gpus in shares
-    )
-
-
-def shares_of(text: str) -> tuple[Share, ...]:
-    return tuple(map(_share, text.split()))
-
-
-@lru_cache(65_536)
-def _share(text: str) -> Share:
-    where, _, gpus = text.partition("@")
-    node, _, chunks = where.partition(":")
-    return Share(int(node), int(chunks), tuple(map(int, gpus.split(","))) if gpus else ())

@@ -21,7 +21,8 @@ Kinds = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 def write_csv(table: pl.DataFrame, target: Path | IO[bytes], include_header: bool = True) -> None:
-    text = pl.col(pl.String)
+    begins = table.select(pl.col(pl.String).str.contains(FORMULA).any())
+    text = pl.col([column.name for column in begins if column.item()])  # none, most of the time
     is_formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
     safe = table.with_columns(pl.when(is_formula).then("'" + text).otherwise(text).name.keep())
     safe.write_csv(no_link(target) if isinstance(target, Path) else target, include_header=include_header)
@@ -86,6 +87,10 @@ class _Stream(ABC):
             self._unfinished.replace(self._path)
 
 
+_SOUGHT = ["time_s", "job"]
+"""Columns with statistics, by which readers pass over row groups."""
+
+
 class ParquetStream(_Stream):
     """Writes tables of one schema one after the other; each becomes a row group."""
 
@@ -94,7 +99,7 @@ class ParquetStream(_Stream):
         self._schema = arrow_schema(schema).with_metadata(dict(metadata or {}))
         names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
         self._writer = pq.ParquetWriter(
-            self._unfinished, self._schema, compression="zstd", use_dictionary=names
+            self._unfinished, self._schema, compression="zstd", use_dictionary=names, write_statistics=_SOUGHT
         )
 
     def write(self, table: pl.DataFrame | pa.Table) -> None:

@@ -14,20 +14,14 @@ from sil.workers.executor import Executor
 
 @dataclass(frozen=True)
 class Execution(Settings):
-    """Where runs are executed."""
+    """Where runs are executed.
 
-    workers: Annotated[
-        int | None,
-        Setting(
-            "Processes to run on. The results do not depend on the number. Default: one per core.", least=1
-        ),
-    ] = None
-    dask: Annotated[
-        str | None,
-        Setting(
-            "Run on a Dask cluster instead, with the same results: tcp://HOST:8786, or its scheduler file."
-        ),
-    ] = None
+    * `workers`: Processes to run on. The results do not depend on the number. Default: one per core.
+    * `dask`: Run on a Dask cluster instead, with the same results: tcp://HOST:8786, or its scheduler file.
+    """
+
+    workers: Annotated[int | None, Setting(least=1)] = None
+    dask: str | None = None
 
     def executor(self) -> Executor:
         """Processes of this computer, or the workers of a Dask scheduler. Raises UserError."""

@@ -9,11 +9,10 @@ from math import ceil, inf
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from scheduler.messages import counted
 from sil.trace.log_ids import column_of
-from sil.workload.job_log import LEAST_S, SCHEMA, JobLog, possible_size
+from sil.workload.job_log import LEAST_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
@@ -107,24 +106,16 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster,
         rows.append((number, submit_s, run_s, cpus[which], limit_s, user, which, whom))
         if run_s < used_s:
             cut.add(number)
-    table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}, orient="row")
-    table = table.with_columns(column_of((job.number for job in jobs), table["job"].to_list()))
-    return JobLog(
+    of_jobs = (*sentences(notes), *tally.remarks(), *requests.ignored(), *requests.never_fit())
+    return log_on_nodes(
         name,
-        table.sort("submit_s", "job"),
-        cluster.cores,
-        {"unixstarttime": f"{origin_s:.0f}"},
-        (
-            *row_sentences(tally),
-            *sentences(notes),
-            *tally.remarks(),
-            *requests.ignored(),
-            *requests.never_fit(),
-            *occupancy.mistakes(cluster.nodes),
-        ),
+        rows,
+        cluster,
+        requests.all,
+        (job.number for job in jobs),
+        header={"unixstarttime": f"{origin_s:.0f}"},
+        notes=(*row_sentences(tally), *of_jobs, *occupancy.mistakes(cluster.nodes)),
         cut=frozenset(cut),
-        cluster=cluster,
-        requests=tuple(requests.all),
         users={user: name for name, user in users.items()},
         charged=tuple(charged),
     )
@@ -178,8 +169,13 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None = None) 
     tally = Tally()
     jobs = jobs_of(path, tally, rules)
     notes = (*row_sentences(tally), *tally.remarks())
-    size = _most_in_use(jobs) if processors is None else possible_size(processors, path)
-    if processors is None:
+    if processors is not None:
+        size = possible_size(processors, path)
+    else:
+        times_s = np.array([time_s for job in jobs for time_s in (job.started_unix_s, job.ended_unix_s)])
+        changes = np.array([change for job in jobs for change in (job.processors, -job.processors)])
+        in_order = np.lexsort((changes, times_s))  # runs that end make room for those that start then
+        size = int(np.cumsum(changes[in_order]).max())
         notes += (
             f"accounting does not say how large the machine is; the most processors in use at a time, "
             f"{size:,}, are taken",
@@ -201,6 +197,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
         {text: float(n) for n, text in enumerate(dict.fromkeys(filter(None, texts)), start=1)}
         for texts in zip(*((x.user, x.account, x.program, x.qos, x.partition) for x in jobs), strict=True)
     )
+    memory_mib = (job.resources.memory_mib for job in jobs)
     rows = [
         Row(
             job.line,
@@ -211,7 +208,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
             allocated=float(job.processors),
             requested=float(job.processors),
             requested_time=UNKNOWN if job.time_limit_s is None else job.time_limit_s,
-            requested_memory=_kib_of_a_processor(job),
+            requested_memory=float(round(mib * KIB_OF_A_MIB / job.processors)) if mib else UNKNOWN,
             status=float(_STATUS.get(job.state, Status.FAILED)),
             user=users.get(job.user, UNKNOWN),
             group=groups.get(job.account, UNKNOWN),
@@ -219,7 +216,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
             queue=queues.get(job.qos, UNKNOWN),
             partition=partitions.get(job.partition, UNKNOWN),
         )
-        for number, job in zip(job_numbers(jobs), jobs, strict=True)
+        for number, job, mib in zip(job_numbers(jobs), jobs, memory_mib, strict=True)
     ]
     comments = [
         f"UnixStartTime: {origin_s:.0f}",
@@ -229,18 +226,6 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
         "Note: from Slurm's accounting; groups are accounts, executables names of jobs, queues are QOS",
     ]
     return rows, comments
-
-
-def _kib_of_a_processor(job: LoggedJob) -> float:
-    mib = job.resources.memory_mib
-    return float(round(mib * KIB_OF_A_MIB / job.processors)) if mib else UNKNOWN
-
-
-def _most_in_use(jobs: Sequence[LoggedJob]) -> int:
-    times_s = np.array([time_s for job in jobs for time_s in (job.started_unix_s, job.ended_unix_s)])
-    changes = np.array([change for job in jobs for change in (job.processors, -job.processors)])
-    in_order = np.lexsort((changes, times_s))  # runs that end make room for those that start then
-    return int(np.cumsum(changes[in_order]).max())
 
 
 def _lost(jobs: Sequence[LoggedJob]) -> dict[str, int]:

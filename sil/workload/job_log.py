@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -17,9 +17,10 @@ from scheduler.messages import counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock, moment_of
-from sil.trace.log_ids import LOG_ID, LogIds
+from sil.trace.log_ids import LOG_ID, LogIds, column_of
 from sil.workload.mapped_columns import Pages
 from site_db.files.input_errors import InvalidFile
+from site_db.files.plain_values import is_whole
 from site_db.jobs.records import Charged
 from site_db.jobs.swf import unix_start_s
 from site_db.site_file.cluster import Cluster
@@ -291,6 +292,24 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, what))
 
 
+def log_on_nodes(
+    name: str,
+    rows: Sequence[Sequence[float]],
+    cluster: Cluster,
+    requests: Sequence[Request],
+    log_ids: Iterable[str] = (),
+    **more: Any,
+) -> JobLog:
+    """The log of some rows: the columns of SCHEMA, the position of what a job requests and, if `charged` is
+    given, of whom Slurm charges; with the log's own ids, if it has other ones."""
+    positions = ("request", "charged") if "charged" in more else ("request",)
+    table = pl.DataFrame(rows, {**SCHEMA, **dict.fromkeys(positions, pl.Int64)}, orient="row")
+    if ids := list(log_ids):
+        table = table.with_columns(column_of(ids, table["job"].to_list()))
+    table = table.sort("submit_s", "job")
+    return JobLog(name, table, cluster.cores, cluster=cluster, requests=tuple(requests), **more)
+
+
 def on_scaled_days(factors: Iterable[float]) -> list[str]:
     """A sentence on what other loads do to the days of a log, if there are any."""
     hours = [f"{24 / factor:.3g} h" for factor in factors if factor != 1.0]
@@ -316,3 +335,13 @@ def queue_of(request: Request, served: Sequence[str] = ()) -> str:
     """
     of_partition = (name for name in served if name in request.partitions)
     return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
+
+
+def places(text: str) -> tuple[int | None, int | None]:
+    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
+    first, colon, last = text.partition(":")
+    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
+        return int(first) if first else None, int(last) if last else None
+    raise InvalidFile(
+        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
+    )

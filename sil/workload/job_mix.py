@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,6 @@ from scheduler.model import Job, JobClass, JobId
 Number = TypeVar("Number", int, float)
 
 
-class Arrivals(Protocol):
-    def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Arrival times of n jobs, in order."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class AtOnce:
-    """All jobs arrive at time 0."""
-
-    def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return np.zeros(n)
-
-
 @dataclass(frozen=True, slots=True)
 class Poisson:
     """A Poisson process with a mean of `jobs_per_quantum` jobs in each `quantum_s` seconds."""
@@ -38,6 +24,7 @@ class Poisson:
     quantum_s: float = 10.0
 
     def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Arrival times of n jobs, in order."""
         return np.cumsum(rng.exponential(self.quantum_s / self.jobs_per_quantum, n))
 
 
@@ -79,16 +66,17 @@ class JobMix:
     tasks: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def jobs(
-        self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], rng: np.random.Generator
+        self, n: int, arrivals: Poisson | None, job_classes: Sequence[JobClass], rng: np.random.Generator
     ) -> list[Job]:
-        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival. Raises UserError."""
+        """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival. Without `arrivals`, all
+        of them arrive at time 0. Raises UserError."""
         if not self.classes:
             raise UserError("the site has no job classes, of which jobs could be drawn; give it some")
         names = self._class_names(n, rng)
         queues = self._queue_names(n, rng)
         users = _draw(self.users, n, rng)
         preferred = {job_class.name: job_class.preferred for job_class in job_classes}
-        arrivals_s = arrivals.times_s(n, rng)
+        arrivals_s = np.zeros(n) if arrivals is None else arrivals.times_s(n, rng)
         sizes = _one_of_each(self.sizes, names, rng)
         tasks = _one_of_each(self.tasks, names, rng)
         jobs = []

@@ -33,11 +33,8 @@ class LoggedRuns:
         job_classes: Sequence[str] = (),
         served: Sequence[str] = (),
     ) -> None:
-        self._log = log
-        self._served = served
+        self._log, self._requests, self._users, self._served = log, requests, users, served
         self._job_classes = job_classes or [JOB_CLASS] * len(requests)
-        self._requests = requests
-        self._users = users
         self._on_arrivals = on_arrivals
         self._run_s: dict[int, float] = {}
         self._last = JobId(max(log["job"].to_list(), default=0))

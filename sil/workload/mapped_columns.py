@@ -6,8 +6,7 @@ import mmap
 from collections.abc import Mapping
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -28,23 +27,15 @@ class Pages:
         return Pages, ()
 
 
-class ColumnFiles:
+class ColumnFiles(ExitStack):
     """A table of numbers that grows: for each column of a schema a file without a name, in the folder for
     temporary files."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
+        super().__init__()
         self._schema = schema
         self._n = 0
-        self._opened = ExitStack()
-        self._files = [self._opened.enter_context(TemporaryFile()) for _ in schema]  # noqa: SIM115
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._opened.close()
+        self._files = [self.enter_context(TemporaryFile()) for _ in schema]  # noqa: SIM115
 
     def add(self, rows: pl.DataFrame) -> None:
         """At least one row, without nulls."""

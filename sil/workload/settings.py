@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from scheduler import UserError
 from sil.declared import Setting, Settings
 from sil.trace.log_clock import moment_of
-from site_db.files.input_errors import InvalidFile
-from site_db.files.plain_values import is_decimal, is_whole
+from site_db.files.input_errors import given
+from site_db.files.plain_values import is_decimal
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
+    from sil.workload.slices import SlicedLog
 
 
 class Overrun(StrEnum):
@@ -34,22 +35,18 @@ class TooLarge(StrEnum):
 
 @dataclass(frozen=True)
 class Rules(Settings):
-    """How a log is read, where its rows need repairs or its times a zone."""
+    """How a log is read, where its rows need repairs or its times a zone.
 
-    strict: Annotated[bool, Setting("Refuse a log that needs repairs.")] = False
-    overrun: Annotated[
-        Overrun, Setting("Jobs that exceeded their estimate: raise the estimate, or cut the run.")
-    ] = Overrun.RAISE
-    too_large: Annotated[
-        TooLarge, Setting("Jobs larger than the machine: clip them, skip them, or stop with an error.")
-    ] = TooLarge.CLIP
-    time_zone: Annotated[
-        str | None,
-        Setting(
-            "Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.",
-            metavar="ZONE",
-        ),
-    ] = None
+    * `strict`: Refuse a log that needs repairs.
+    * `overrun`: Jobs that exceeded their estimate: raise the estimate, or cut the run.
+    * `too_large`: Jobs larger than the machine: clip them, skip them, or stop with an error.
+    * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
+    """
+
+    strict: bool = False
+    overrun: Overrun = Overrun.RAISE
+    too_large: TooLarge = TooLarge.CLIP
+    time_zone: Annotated[str | None, Setting(metavar="ZONE")] = None
 
 
 def _factor(text: str) -> float:
@@ -60,20 +57,20 @@ def _factor(text: str) -> float:
     raise UserError(f"'{text}' is no number; write {meant}")
 
 
-def _submitted(when: str, option: str) -> Setting:
-    help = f"Only jobs submitted {when} this time (UTC, or of --time-zone)."
-    return Setting(help, option=option, parser=moment_of, metavar="DATE")
-
-
-LOAD = Setting("Scale the load: divide interarrival times by this factor.", parser=_factor, metavar="NUMBER")
+LOAD = Setting(parser=_factor, metavar="NUMBER")
+FROM, TO = (Setting(option=option, parser=moment_of, metavar="DATE") for option in ("--from", "--to"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Period(Settings):
-    """The jobs that were submitted between two dates."""
+    """The jobs that were submitted between two dates.
 
-    begin: Annotated[datetime | None, _submitted("at or after", "--from")] = None
-    end: Annotated[datetime | None, _submitted("before", "--to")] = None
+    * `begin`: Only jobs submitted at or after this time (UTC, or of --time-zone).
+    * `end`: Only jobs submitted before this time (UTC, or of --time-zone).
+    """
+
+    begin: Annotated[datetime | None, FROM] = None
+    end: Annotated[datetime | None, TO] = None
 
     def of(self, log: JobLog) -> JobLog:
         """Raises InvalidFile."""
@@ -82,26 +79,54 @@ class Period(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Period):
-    """Some of these by index, under another load."""
+    """Some of these by index, under another load.
 
-    jobs: Annotated[
-        str | None,
-        Setting("Only jobs A to B - 1, in order of submission, counted from 0.", metavar="A:B"),
-    ] = None
+    * `jobs`: Only jobs A to B - 1, in order of submission, counted from 0.
+    * `load`: Scale the load: divide interarrival times by this factor.
+    """
+
+    jobs: Annotated[str | None, Setting(metavar="A:B")] = None
     load: Annotated[float | None, LOAD] = None
 
     def of(self, log: JobLog) -> JobLog:
         log = super().of(log)
         if self.jobs is not None:
+            from sil.workload.job_log import places
+
             log = log.slice(*places(self.jobs))
         return log if self.load is None else log.with_load(self.load)
 
 
-def places(text: str) -> tuple[int | None, int | None]:
-    """The places `A:B` in the order of submission; each may be missing. Raises InvalidFile."""
-    first, colon, last = text.partition(":")
-    if colon and all(not place or is_whole(place.removeprefix("-")) for place in (first, last)):
-        return int(first) if first else None, int(last) if last else None
-    raise InvalidFile(
-        f"jobs '{text}' cannot be read; give a range of jobs in order of submission, like 0:1000"
-    )
+@dataclass(frozen=True, kw_only=True)
+class Slicing(Settings):
+    """The slices of a log that are replayed.
+
+    * `slices`: Cut each log into this number of slices with equally many jobs. Default: 1.
+    * `slice_jobs`: Cut each log into slices of this number of jobs; what remains is left out.
+    * `jobs`: A slice: jobs A to B - 1, in order of submission, counted from 0. May be repeated.
+    * `warm_up_jobs`: Replay this number of jobs before each slice, and half as many after it, without
+      measuring them: by itself, a slice begins with an empty machine. The first slice has none before it.
+      Default: as many as a slice has, at most 1,000.
+    """
+
+    slices: Annotated[int | None, Setting(least=1)] = None
+    slice_jobs: Annotated[int | None, Setting(least=1)] = None
+    jobs: Annotated[list[str] | None, Setting(metavar="A:B", in_python=False)] = None
+    warm_up_jobs: Annotated[int | None, Setting(least=0)] = None
+
+    def __post_init__(self) -> None:
+        if sum(each is not None for each in (self.slices, self.slice_jobs, self.jobs or None)) > 1:
+            one, two, three = (given(f"--{name}").rstrip("=") for name in ("slices", "slice-jobs", "jobs"))
+            raise UserError(f"{one}, {two} and {three} all say what the slices are; give one of them")
+
+    def of(self, log: JobLog) -> SlicedLog:
+        """Raises InvalidFile."""
+        from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
+
+        if self.jobs:
+            found = chosen_slices(log, self.jobs)
+        elif self.slice_jobs is not None:
+            found = slices_of_size(log, self.slice_jobs)
+        else:
+            found = equal_slices(log, self.slices or 1)
+        return with_warm_up(found, self.warm_up_jobs)

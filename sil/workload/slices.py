@@ -11,8 +11,7 @@ import polars as pl
 
 from scheduler.messages import counted
 from sil.trace.log_ids import LOG_ID
-from sil.workload.job_log import JobLog
-from sil.workload.settings import places
+from sil.workload.job_log import JobLog, places
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import Memory
 
@@ -64,9 +63,9 @@ def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
     """`weeks` whole weeks of a log, drawn independently with replacement, one after the other.
 
     Days of the week and times of day stay, as do the bursts and the users within a week; what connects one
-    week to the next is lost. Jobs are numbered from 1,
-    and lose their ids. Source: Kuensch, "The jackknife and the bootstrap for
-    general stationary observations", Annals of Statistics 17 (1989), with blocks that do not overlap.
+    week to the next is lost. Jobs are numbered from 1, and lose their ids. Source: Kuensch, "The jackknife
+    and the bootstrap for general stationary observations", Annals of Statistics 17 (1989), with blocks that
+    do not overlap.
     """
     n_jobs = len(log.jobs) / n_weeks(log)
     what = f"{weeks:,} weeks of {log.name}, with {n_jobs:,.0f} jobs each"
@@ -115,11 +114,6 @@ class SlicedLog:
     slices: tuple[Slice, ...]
 
 
-def whole(log: JobLog) -> SlicedLog:
-    """All jobs in one slice."""
-    return equal_slices(log, 1)
-
-
 def equal_slices(log: JobLog, n: int) -> SlicedLog:
     """All jobs in `n` slices, whose sizes differ by at most one job. Raises InvalidFile for more slices than
     jobs, or less than one."""
@@ -148,29 +142,27 @@ def slices_of_size(log: JobLog, size: int) -> SlicedLog:
 def chosen_slices(log: JobLog, ranges: Sequence[str]) -> SlicedLog:
     """The slices `A:B`, in order of submission. Raises InvalidFile for an empty one, and for two that
     overlap, whose results would not be independent."""
-    bounds = []
     for text in ranges:
-        begin, end, _ = slice(*places(text)).indices(len(log.jobs))
         log.slice(*places(text))  # which says how many jobs there are
-        bounds.append((begin, end))
-    for (begin, end), (next_begin, next_end) in pairwise(sorted(bounds)):
+    bounds = sorted(slice(*places(text)).indices(len(log.jobs))[:2] for text in ranges)
+    for (begin, end), (next_begin, next_end) in pairwise(bounds):
         if next_begin < end:
             raise InvalidFile(
                 f"{log.name}: slices {begin}:{end} and {next_begin}:{next_end} overlap; give slices without "
                 "common jobs"
             )
-    return SlicedLog(log, tuple(_slice(log, begin, end) for begin, end in sorted(bounds)))
+    return SlicedLog(log, tuple(_slice(log, begin, end) for begin, end in bounds))
 
 
 def with_warm_up(sliced: SlicedLog, jobs: int | None = None) -> SlicedLog:
     """The same slices, each preceded by so many jobs of the log and followed by half as many, as far as there
     are any, which are replayed and not measured: a slice by itself begins with an empty machine and ends
     without new arrivals. By default as many as the slice has, at most MOST_WARM_UP."""
-    log, slices = sliced.log, []
-    for part in sliced.slices:
-        before = min(part.end - part.begin, MOST_WARM_UP) if jobs is None else jobs
-        slices.append(_slice(log, part.begin, part.end, before))
-    return SlicedLog(log, tuple(slices))
+    slices = (
+        _slice(sliced.log, x.begin, x.end, min(x.end - x.begin, MOST_WARM_UP) if jobs is None else jobs)
+        for x in sliced.slices
+    )
+    return SlicedLog(sliced.log, tuple(slices))
 
 
 def _slice(log: JobLog, begin: int, end: int, warm_up_jobs: int = 0) -> Slice:

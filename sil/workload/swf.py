@@ -74,7 +74,11 @@ def read_swf(
     notes = (*found.notes, *_of_preceding(named, dict(first.iter_rows()), kept))
     if processors is None and cluster is None:
         notes = (*_other_sizes(comments), *notes)
-    fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), _comment_lines(data)) if keep else None
+    fields = None
+    if keep:
+        lines = (line.strip() for line in data.split(b"\n") if b";" in line)
+        texts = tuple(line.decode("utf-8", "replace") for line in lines if line.startswith(b";"))
+        fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), texts)
     log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields)
     return log if cluster is None else _as_tasks(log, memory_kib(found.rows), cluster)
 
@@ -173,11 +177,6 @@ def _comments(data: bytes) -> Iterator[tuple[str, str]]:
         if field is not None:
             yield field
         at = data.find(b";", ends)
-
-
-def _comment_lines(data: bytes) -> tuple[str, ...]:
-    lines = (line.strip() for line in data.split(b"\n") if b";" in line)
-    return tuple(line.decode("utf-8", "replace") for line in lines if line.startswith(b";"))
 
 
 def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -19,8 +19,7 @@ import polars as pl
 from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
-from sil.trace.log_ids import column_of
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, possible_size
+from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, log_on_nodes, possible_size
 from site_db.files.input_errors import MOST, InvalidFile, quoted
 from site_db.files.plain_values import whole
 from site_db.files.readers import open_lines
@@ -152,7 +151,7 @@ def read_pods(path: Path) -> dict[str, Pod]:
     """The pods by name, in order of the file. Raises InvalidFile with file and line."""
     pods = {}
     for row in read_rows(path, ("name", *_SIZES)):
-        pods[row["name"]] = Pod(row["name"], _request(row), row.get("gpu_spec"))
+        pods[row["name"]] = Pod(row["name"], _request(row), row.get("gpu_spec", ""))
     return pods
 
 
@@ -164,10 +163,8 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
     jobs, names, requests, left_out = [], list[str](), list[Request](), 0
     places: dict[object, int] = {}
     for number, row in enumerate(read_rows(path, ("name", *_SIZES, *_TIMES)), start=1):
-        if not (row.get("scheduled_time") and row.get("deletion_time")):
-            left_out += 1
-            continue
-        created_s, scheduled_s, deleted_s = map(row.number, _TIMES)
+        has_ended = row.get("scheduled_time") and row.get("deletion_time")
+        created_s, scheduled_s, deleted_s = map(row.number, _TIMES) if has_ended else (0, 0, 0)
         if (run_s := float(deleted_s - scheduled_s)) <= 0:
             left_out += 1
             continue
@@ -179,12 +176,8 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
         jobs.append((number, float(created_s), run_s, max(1, ceil(request.cores)), run_s, -1, place))
     if not jobs:
         raise InvalidFile(f"{path}: no pod was scheduled and deleted")
-    table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row")
-    table = table.with_columns(column_of(names, table["job"].to_list())).sort("submit_s", "job")
-    notes = [f"{left_out:,} pods were never scheduled or have not ended; left out"] if left_out else []
-    return JobLog(
-        path.name, table, cluster.cores, notes=tuple(notes), cluster=cluster, requests=tuple(requests)
-    )
+    notes = (f"{left_out:,} pods were never scheduled or have not ended; left out",) if left_out else ()
+    return log_on_nodes(path.name, jobs, cluster, requests, names, notes=notes)
 
 
 def _request(row: Row) -> Request:
@@ -202,32 +195,21 @@ def _gpus(row: Row) -> Gpus | None:
     if not 0 < milli <= MILLI or (count > 1 and milli < MILLI):
         expected = "1 to 1000 of one GPU, or 1000 of each of several"
         raise row.mistake(f"gpu_milli is {milli} for {counted(count, 'GPU')}; expected {expected}")
-    return Gpus(count, milli / MILLI, frozenset(filter(None, row.get("gpu_spec").split("|"))))
+    return Gpus(count, milli / MILLI, frozenset(filter(None, row.get("gpu_spec", "").split("|"))))
 
 
-class Row:
+class Row(dict[str, str]):
     """A row of a CSV file with a header."""
 
     def __init__(self, values: Mapping[str, str], where: str) -> None:
-        self._values, self._where = values, where
-
-    def __getitem__(self, column: str) -> str:
-        return self._values[column]
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self._values)
-
-    def get(self, column: str) -> str:
-        """Empty if there is no such column."""
-        return self._values.get(column) or ""
+        super().__init__(values)
+        self._where = where
 
     def number(self, column: str) -> int:
         """A whole number of at least 0. Raises InvalidFile."""
-        text = self._values[column]
-        number = whole(text)
+        number = whole(self[column])
         if number is None or number >= MOST:
-            raise self.mistake(f"{column} is {quoted(text)}; expected a whole number, 0 or greater")
+            raise self.mistake(f"{column} is {quoted(self[column])}; expected a whole number, 0 or greater")
         return number
 
     def mistake(self, sentence: str) -> InvalidFile:

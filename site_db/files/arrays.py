@@ -31,7 +31,6 @@ INFINITE = ("inf", "+inf", "infinity", "+infinity")
 """Texts for where a job cannot run."""
 NO_NUMBER = "is not a number, or too great for one"
 
-
 _MISSING = ("", "nan", "na", "n/a", "null", "none")
 """Texts in place of a number; no names of machines."""
 _INDEX = ("job", "jobs", "job_id", "jobid", "task", "index", "id", "row")
@@ -49,7 +48,8 @@ def read_rows(path: Path) -> NDArray[np.float64]:
     if first is None:
         raise InvalidFile(f"{path}: the file has no jobs; expected a line of seconds per job")
     number, head, separator = first
-    has_header = _is_header(head)
+    is_name = [isnan(number_of(cell)) and (not cell or cell.lower() not in _MISSING) for cell in head]
+    has_header = any(head) and all(is_name)
     if has_header and not head[0]:
         raise InvalidFile(
             f"{path}, line {number}: the first cell of the header is empty, as above a column of names or "
@@ -62,7 +62,9 @@ def read_rows(path: Path) -> NDArray[np.float64]:
             of = "the header" if has_header else "the first job"
             odd = f"{path}, line {number}: {counted(len(cells), 'value')} where {of} has {len(head)}"
     found = np.array(values)
-    jobs, machines = _announced(head) if separator in (None, "\t") else (0, 0)
+    # The numbers of jobs and machines in a header of the HCSP format.
+    is_hcsp = separator in (None, "\t") and len(head) == 3 and all(map(is_whole, head))
+    jobs, machines = map(int, head[:2]) if is_hcsp else (0, 0)
     if jobs * machines and len(found) - len(head) == jobs * machines:
         if odd:
             return found[len(head) :].reshape(jobs, machines)
@@ -80,18 +82,14 @@ def read_rows(path: Path) -> NDArray[np.float64]:
     if not len(found):
         raise InvalidFile(f"{path}: the file has no jobs; expected a line of seconds per job")
     table = found.reshape(-1, len(head))
-    if has_header and len(head) > 1 and _counts_rows(head[0], table[:, 0]):
+    first_column = table[:, 0]
+    counts = len(table) > 2 and first_column[0] in (0.0, 1.0) and bool((np.diff(first_column) == 1.0).all())
+    if has_header and len(head) > 1 and (counts or head[0].lower() in _INDEX):
         raise InvalidFile(
             f"{path}: the first column, {quoted(head[0])}, numbers the rows; leave it out, or if it has the "
             f"times of a machine, leave out the header"
         )
     return table
-
-
-def _counts_rows(name: str, column: NDArray[np.float64]) -> bool:
-    """Whether a column is the index of a data frame rather than the times of a machine."""
-    counts = len(column) > 2 and column[0] in (0.0, 1.0) and bool((np.diff(column) == 1.0).all())
-    return counts or name.lower() in _INDEX
 
 
 def _cells(path: Path) -> Iterator[tuple[int, list[str], str | None]]:
@@ -103,18 +101,6 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str], str | None]]:
         if separator == "":
             separator = next((sign for sign in (",", ";", "\t") if sign in line), None)
         yield number, [cell.strip(' \t"') for cell in line.split(separator)], separator
-
-
-def _is_header(cells: list[str]) -> bool:
-    return any(cells) and all(
-        isnan(number_of(cell)) and (not cell or cell.lower() not in _MISSING) for cell in cells
-    )
-
-
-def _announced(cells: list[str]) -> tuple[int, int]:
-    """The numbers of jobs and machines in a header of the HCSP format; zeros if it is none."""
-    is_head = len(cells) == 3 and all(map(is_whole, cells))
-    return (int(cells[0]), int(cells[1])) if is_head else (0, 0)
 
 
 def _row(cells: list[str], where: str) -> Iterator[float]:

@@ -29,22 +29,14 @@ class Compression:
     command: str = ""
     at: int = 0
 
-    def advice(self, path: Path) -> str:
-        """How users unpack a file that is not decompressed here."""
-        return (
-            f"the file is in the format {self.name}, which cannot be read here; convert it with: "
-            f"{self._unpacking(path)}"
-        )
-
-    def advice_on_content(self, content: Compression, path: Path) -> str:
-        """How users unpack a file whose content is in another of these formats, or in the same."""
-        return (
-            f"the file is in the format {self.name}, and its content is in the format {content.name}, not "
-            f"text; unpack it once with: {self._unpacking(path)}"
-        )
-
-    def _unpacking(self, path: Path) -> str:
-        return f"{self.command} {shlex.quote(str(path))} > {shlex.quote(path.stem)}"
+    def advice(self, path: Path, content: Compression | None = None) -> str:
+        """How users unpack a file that is not decompressed here, or whose `content` is in one of these
+        formats again."""
+        what = "which cannot be read here; convert it"
+        if content is not None:
+            what = f"and its content is in the format {content.name}, not text; unpack it once"
+        unpacking = f"{self.command} {shlex.quote(str(path))} > {shlex.quote(path.stem)}"
+        return f"the file is in the format {self.name}, {what} with: {unpacking}"
 
 
 def _zstd(raw: BufferedReader) -> BufferedIOBase:

@@ -51,7 +51,8 @@ def given(option: str, value: str | bool = "") -> str:
     options = _options.get()
     if options is None:
         keyword = _KEYWORDS.get(option) or option.lstrip("-").replace("-", "_")
-        return f"{keyword}={_literal(value)}"
+        literal = f'"{value}"' if isinstance(value, str) and value else value
+        return f"{keyword}={literal}"
     if option not in options:
         return ""
     return f"{option} {value}" if isinstance(value, str) and value else option
@@ -70,9 +71,3 @@ _KEYWORDS = {
     "--pause-at": "pause_at_s",
 }
 """In Python, where they have other names."""
-
-
-def _literal(value: str | bool) -> str:
-    if isinstance(value, bool):
-        return str(value)
-    return f'"{value}"' if value else ""

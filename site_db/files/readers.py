@@ -208,7 +208,7 @@ def _open(path: Path, each: float = 1.0) -> io.BufferedReader:
             raise InvalidFile(f"{path}: {compression.advice(path)}")
         content = io.BufferedReader(cast(io.RawIOBase, compression.decompressed(raw)), _BUFFER)
         if (inside := compression_of(content)) is not None:
-            raise InvalidFile(f"{path}: {compression.advice_on_content(inside, path)}")
+            raise InvalidFile(f"{path}: {compression.advice(path, inside)}")
     if (unmarked := unmarked_encoding(content)) is not None:
         raise InvalidFile(f"{path}: the text is in the encoding {unmarked}; {_converted(path, unmarked)}")
     encoding = encoding_of(content)

@@ -23,11 +23,14 @@ Location = tuple[int | str, ...]
 _BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _KEYS = re.compile(r"""(?:"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[A-Za-z0-9_.\- \t])+""")
 _EQUALS, _OPENING, _CLOSING = re.compile("="), re.compile(r"\[\[?"), re.compile(r"\]\]?")
-_STRING = re.compile(
-    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})' r"|'''.*?'''(?:'{0,2})" r'|"(?:\\.|[^"\\\n])*"' r"|'[^'\n]*'",
+_SCALAR = re.compile(
+    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'
+    r"|'''.*?'''(?:'{0,2})"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|[^\s,\]}#][^,\]}#\n]*",
     re.DOTALL,
 )
-_OTHER_SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
 
 
 def line_of(text: str, location: Location) -> int | None:
@@ -63,7 +66,6 @@ class _Reader:
 
     def _header(self) -> Location:
         """Read [a.b] or [[a.b]]. Returns the location of that table, with indices of arrays of tables."""
-        line = self._line
         brackets = self._take(_OPENING)
         self._next()
         *parents, last = _decoded(self._take(_KEYS))
@@ -77,44 +79,34 @@ class _Reader:
         if brackets == "[[":
             self._sizes[table] = self._sizes.get(table, 0) + 1
             table = (*table, self._sizes[table] - 1)
-        self._note(table, line)
+        self._note(table, self._line)
         return table
 
     def _pair(self, table: Location) -> None:
-        line = self._line
         path = (*table, *_decoded(self._take(_KEYS)))
-        self._note(path, line)
+        self._note(path, self._line)
         self._take(_EQUALS)
         self._value(path)
 
     def _value(self, path: Location) -> None:
-        char = self._next()
-        if char == "[":
-            self._array(path)
-        elif char == "{":
-            self._at += 1
-            while self._next() != "}":
-                self._pair(path)
-                self._skip_comma()
-            self._at += 1
-        elif char in ("'", '"'):
-            self._take(_STRING)
-        else:
-            self._take(_OTHER_SCALAR)
-
-    def _array(self, path: Location) -> None:
+        opening = self._next()
+        if opening not in ("[", "{"):
+            self._take(_SCALAR)
+            return
         self._at += 1
         index = 0
-        while char := self._next():
-            if char == "]":
-                break
-            line, start = self._line, self._at
-            self._note((*path, index), line)
-            self._value((*path, index))
-            if char in ("'", '"'):
-                self._note((*path, _parsed(self._text[start : self._at])), line)
-            self._skip_comma()
-            index += 1
+        while (char := self._next()) not in ("]", "}", ""):
+            if opening == "{":
+                self._pair(path)
+            else:
+                line, start = self._line, self._at
+                self._note((*path, index), line)
+                self._value((*path, index))
+                if char in ("'", '"'):
+                    self._note((*path, tomllib.loads(f"x = {self._text[start : self._at]}")["x"]), line)
+                index += 1
+            if self._next() == ",":
+                self._at += 1
         self._at += 1
 
     def _note(self, path: Location, line: int) -> None:
@@ -127,10 +119,6 @@ class _Reader:
         """Skip blanks, line ends and comments. Returns the next character, "" at the end."""
         self._take(_BLANK)
         return self._text[self._at : self._at + 1]
-
-    def _skip_comma(self) -> None:
-        if self._next() == ",":
-            self._at += 1
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         match = pattern.match(self._text, self._at)
@@ -149,10 +137,6 @@ def _decoded(keys: str) -> list[str]:
         ((key, table),) = table.items()
         decoded.append(key)
     return decoded
-
-
-def _parsed(value: str) -> Any:
-    return tomllib.loads(f"x = {value}")["x"]
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -250,7 +234,8 @@ def _place(error: ErrorDetails, data: Any) -> Location:
     """The location of an error in the file, without additions of pydantic like the tags of unions."""
     place: Location = ()
     for part in error["loc"]:
-        if _holds(data, part):
+        is_index = isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if is_index or (isinstance(data, dict) and part in data):
             data = data[part]
             place = (*place, part)
     if error["type"] == "missing" and isinstance(error["loc"][-1], str):
@@ -258,12 +243,6 @@ def _place(error: ErrorDetails, data: Any) -> Location:
     if error["type"].startswith("union_tag"):
         return (*place, error["ctx"]["discriminator"].strip("'"))
     return place
-
-
-def _holds(data: Any, part: int | str) -> bool:
-    if isinstance(data, dict):
-        return part in data
-    return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
 def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel]) -> str:
@@ -343,12 +322,8 @@ def _known_keys(model: type[BaseModel], location: Location) -> set[str]:
     """Keys of the table at `location` of a `model`."""
     models: list[type[BaseModel]] = [model]
     for part in location:
-        inner = [
-            found
-            for m in models
-            if isinstance(part, str) and part in _fields(m)
-            for found in _models_in(_fields(m)[part])
-        ]
+        fields = [kind for m in models for name, kind in _fields(m).items() if name == part]
+        inner = [found for kind in fields for found in _models_in(kind)]
         tagged = [m for m in models if any(part in get_args(kind) for kind in _fields(m).values())]
         models = inner or tagged or models
     return {name for m in models for name in _fields(m)}

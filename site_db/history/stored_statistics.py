@@ -61,7 +61,7 @@ class StoredStatistics:
 def read_moments(session: Session, site_id: int) -> dict[Key, RunStatistics]:
     """The statistics of a site without quantiles."""
     row, n = ExecutionStatisticsRow, len(Key._fields)
-    query = _of_site(site_id, *_columns(row, *Key._fields, *MOMENTS)).order_by(row.id)
+    query = of_site(site_id, *_columns(row, *Key._fields, *MOMENTS)).order_by(row.id)
     return {Key(*values[:n]): RunStatistics(*values[n:]) for values in session.execute(query)}
 
 
@@ -70,7 +70,7 @@ def read_stored(
 ) -> dict[Key, StoredStatistics]:
     """The statistics of a site, or of some of its job classes, that changed after run `since`."""
     row = ExecutionStatisticsRow
-    query = _of_site(site_id, *_columns(row, "id", *Key._fields, *STORED)).where(row.changed_at > since)
+    query = of_site(site_id, *_columns(row, "id", *Key._fields, *STORED)).where(row.changed_at > since)
     if job_class_ids is not None:
         query = query.where(row.job_class_id.in_(job_class_ids))
     return dict(_stored(*values) for values in session.execute(query))
@@ -80,7 +80,8 @@ def _columns(row: type[schema.Base], *names: str) -> list[Any]:
     return [getattr(row, name) for name in names]
 
 
-def _of_site(site_id: int, *columns: Any) -> Select[Any]:
+def of_site(site_id: int, *columns: Any) -> Select[Any]:
+    """Columns of the statistics of a site."""
     row = ExecutionStatisticsRow
     classes = select(*columns).select_from(row).join(JobClassRow, JobClassRow.id == row.job_class_id)
     return classes.where(JobClassRow.site_id == site_id)
@@ -137,7 +138,7 @@ def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, 
     )
     columns = snapshot.number, *_columns(row, "id", *Key._fields), *_columns(snapshot, *STORED)
     is_latest = (snapshot.statistics_id == row.id) & (snapshot.number == latest)
-    snapshots = session.execute(_of_site(site_id, *columns).join(snapshot, is_latest)).all()
+    snapshots = session.execute(of_site(site_id, *columns).join(snapshot, is_latest)).all()
     found = dict(_stored(*values) for _, *values in snapshots)
     last = max((at for at, *_ in snapshots), default=site.runs_pruned)
     add_runs(session, site_id, max(last, site.runs_pruned), number, found)

@@ -16,6 +16,7 @@ from site_db.history.stored_statistics import (
     Key,
     Run,
     StoredStatistics,
+    of_site,
     read_stored,
     read_stored_as_of,
     runs_by_key,
@@ -115,8 +116,7 @@ class HistoryWriter:
             return
         row = schema.ExecutionStatisticsRow
         columns = row.id, literal(last), *(getattr(row, name) for name in STORED)
-        classes = select(*columns).join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
-        changed = classes.where(schema.JobClassRow.site_id == self._site_id, row.changed_at > before)
+        changed = of_site(self._site_id, *columns).where(row.changed_at > before)
         into = insert(schema.ExecutionSnapshotRow)
         session.execute(into.from_select(["statistics_id", "number", *STORED], changed))
         session.execute(update(site).where(site.id == self._site_id).values(snapshot_at=last))
@@ -136,10 +136,8 @@ def prune(session: Session, site_id: int, to: int) -> int:
     HistoryWriter(site_id).lock(session)
     to = max(to, session.get_one(schema.SiteRow, site_id, populate_existing=True).runs_pruned)
     as_of = read_stored_as_of(session, site_id, to)
-    row, snapshot = schema.ExecutionStatisticsRow, schema.ExecutionSnapshotRow
-    classes = select(row.id).join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
-    of_site = classes.where(schema.JobClassRow.site_id == site_id)
-    session.execute(delete(snapshot).where(snapshot.statistics_id.in_(of_site), snapshot.number <= to))
+    snapshot, ids = schema.ExecutionSnapshotRow, of_site(site_id, schema.ExecutionStatisticsRow.id)
+    session.execute(delete(snapshot).where(snapshot.statistics_id.in_(ids), snapshot.number <= to))
     current = read_stored(session, site_id)
     kept = [replace(old, id=current[key].id) for key, old in as_of.items() if key in current]
     write_snapshots(session, kept, to)

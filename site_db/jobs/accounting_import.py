@@ -8,20 +8,29 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
+from sqlalchemy import BindParameter, Double, bindparam, update
 from sqlalchemy.orm import Session
 
 from scheduler.messages import counted
 from scheduler.node_request import Request
 from site_db import schema
-from site_db.jobs.log_import import DESCRIPTION, JobsOnMachines, LogBuilder, import_log, record_of, source_of
+from site_db.history.stored_statistics import of_site
+from site_db.jobs.log_import import (
+    DESCRIPTION,
+    JobsOnMachines,
+    LogBuilder,
+    MakeBuilder,
+    import_log,
+    record_of,
+    source_of,
+)
 from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Tally, up_to_now
 from site_db.jobs.requests import LoggedRequests
@@ -39,7 +48,6 @@ class _Class:
 
     request: Request
     limit_s: float | None = None
-    machine_classes: dict[str, None] = field(default_factory=dict)
     n_failed: int = 0
     failed_s: float = 0.0
 
@@ -54,66 +62,60 @@ class JobsOnNodes(LogBuilder):
         """Requests, their features and partitions, by place, as in names of job classes."""
         self._class_of_place: dict[int, str] = {}
         class_names = {id: name for name, id in names.machine_classes.items()}
-        self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
+        self._machine_class = {name: class_names[class_id] for name, class_id in names.class_of.items()}
         self._occupancy = Occupancy()
         self._n_unlimited = self._n_overrun = 0
         """How many jobs had no time limit, or ran for longer."""
         self._unknown_nodes: dict[str, int] = {}
         """Nodes that the site lacks, with the line of the first job there."""
 
-    def class_name(self, job: LoggedJob) -> str:
-        return self._class_name(job, self._requests.place(job))
-
-    def _class_name(self, job: LoggedJob, place: int) -> str:
-        described = self._described.get(place)
-        if described is None:
-            request = self._requests.all[place]
-            described = "/".join([str(request), *sorted(request.features), *sorted(request.partitions)])
-            self._described[place] = described
-        return f"{job.user}/{job.program}/{described}"
-
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
-        requests = [self._requests.count(job) for job in jobs]
-        names = [self._class_name(job, place) for job, place in zip(jobs, requests, strict=True)]
-        for job, name, place in zip(jobs, names, requests, strict=True):
-            self._note(job, name, self._requests.all[place])
-        self._add_requests(self._add_job_classes(dict.fromkeys(names)))
-        ran_on = [self._ran_on(job) for job in jobs]
+        places = [self._requests.count(job) for job in jobs]
+        names = [self._noted(job, place) for job, place in zip(jobs, places, strict=True)]
+        rows = [
+            {
+                "job_class_id": self._names.job_classes[name],
+                **request_columns(self._classes[name].request, self._classes[name].limit_s),
+            }
+            for name in self._add_job_classes(dict.fromkeys(names))
+        ]
+        if rows:
+            self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+        ran_on = [self._ran_on(job, place) for job, place in zip(jobs, places, strict=True)]
         for name, machine_class in zip(names, ran_on, strict=True):
-            self._classes[name].machine_classes[machine_class] = None
             self._allow(name, self._names.machine_classes[machine_class])
         self._flush()
         return [
-            record_of(job, name, self._partition(job), None, machine_class, None)
+            record_of(job, name, self._partition(job), machine_class=machine_class)
             for job, name, machine_class in zip(jobs, names, ran_on, strict=True)
         ]
 
-    def finish(self) -> None:
+    def finish(self) -> Iterator[str]:
         """A class of which no run has completed is expected to run as long as those that did not. Time limits
         are the longest that were requested, as far as the partitions allow."""
-        row = schema.ExecutionStatisticsRow
-        experienced = set(
-            self._session.scalars(
-                select(row.job_class_id)
-                .join(schema.JobClassRow)
-                .where(schema.JobClassRow.site_id == self._site_id)
-            )
-        )
+        row, request, place = schema.ExecutionStatisticsRow, schema.RequestRow, schema.AllowedPlaceRow
+        experienced = set(self._session.scalars(of_site(self._site_id, row.job_class_id)))
         ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
-        limits = [{"of": id, "value": one.limit_s} for id, one in ids.items() if one.limit_s is not None]
-        unknown = [
-            {"of": id, "value": one.failed_s / one.n_failed}
+        limits = {id: one.limit_s for id, one in ids.items() if one.limit_s is not None}
+        unknown = {
+            id: one.failed_s / one.n_failed
             for id, one in ids.items()
             if one.n_failed and id not in experienced
-        ]
-        request, place = schema.RequestRow, schema.AllowedPlaceRow
+        }
         value: BindParameter[float] = bindparam("value", type_=Double)
         longer = request.time_limit_s.is_(None) | (request.time_limit_s < value)
-        self._update(request, limits, longer, time_limit_s=value)
-        self._update(place, unknown, place.expected_s.is_(None), expected_s=value)
+        for column, where, values in (
+            (request.time_limit_s, longer, limits),
+            (place.expected_s, place.expected_s.is_(None), unknown),
+        ):
+            if values:
+                table: Any = column.class_.__table__
+                of_class = update(table).where(table.c.job_class_id == bindparam("of"), where)
+                rows = [{"of": id, "value": time_s} for id, time_s in values.items()]
+                self._session.connection().execute(of_class.values({column.key: value}), rows)
+        yield from self._assumptions()
 
-    def assumptions(self) -> Iterator[str]:
-        """Sentences on what does not fit the site, and on what is assumed."""
+    def _assumptions(self) -> Iterator[str]:
         if self._n_unlimited:
             yield f"{counted(self._n_unlimited, 'job')} without a time limit"
         if self._n_overrun:
@@ -130,44 +132,28 @@ class JobsOnNodes(LogBuilder):
                 f"for the first node that satisfies the job"
             )
 
-    def _update(
-        self,
-        row: type[schema.RequestRow | schema.AllowedPlaceRow],
-        values: Sequence[Mapping[str, object]],
-        where: ColumnElement[bool],
-        **columns: BindParameter[float],
-    ) -> None:
-        """Set columns of the rows of each job class `of`."""
-        if values:
-            table: Any = row.__table__
-            statement = update(table).where(table.c.job_class_id == bindparam("of"), where).values(columns)
-            self._session.connection().execute(statement, values)
-
-    def _note(self, job: LoggedJob, name: str, request: Request) -> None:
+    def _noted(self, job: LoggedJob, place: int) -> str:
+        """The class of a job with the request at a place, to which its time limit and outcome are added."""
         self._occupancy.add(job)
+        request = self._requests.all[place]
+        if place not in self._described:
+            parts = (str(request), *sorted(request.features), *sorted(request.partitions))
+            self._described[place] = "/".join(parts)
+        name = f"{job.user}/{job.program}/{self._described[place]}"
         found = self._classes.get(name)
         if found is None:
             found = self._classes[name] = _Class(request)
+        ran_s = job.ended_unix_s - job.started_unix_s
         if job.time_limit_s is None:
             self._n_unlimited += 1
         else:
-            self._n_overrun += job.ended_unix_s - job.started_unix_s > job.time_limit_s
-            most_s = self._cluster.longest_limit_s(found.request.partitions)
+            self._n_overrun += ran_s > job.time_limit_s
+            most_s = self._cluster.longest_limit_s(request.partitions)
             found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, most_s))
         if job.state != COMPLETED:
             found.n_failed += 1
-            found.failed_s += job.ended_unix_s - job.started_unix_s
-
-    def _add_requests(self, names: Sequence[str]) -> None:
-        rows = [
-            {
-                "job_class_id": self._names.job_classes[name],
-                **request_columns(self._classes[name].request, self._classes[name].limit_s),
-            }
-            for name in names
-        ]
-        if rows:
-            self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+            found.failed_s += ran_s
+        return name
 
     def _partition(self, job: LoggedJob) -> str:
         """Of the partitions that a job names, the first that has all its nodes; else the first."""
@@ -177,17 +163,14 @@ class JobsOnNodes(LogBuilder):
         sets = [self._cluster.nodes[node].partitions for node in job.nodes if node in self._cluster.nodes]
         return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
 
-    def _ran_on(self, job: LoggedJob) -> str:
+    def _ran_on(self, job: LoggedJob, place: int) -> str:
         """The machine class that a run counts for."""
-        known = None
         for node in job.nodes:
             if node not in self._machine_class:
                 self._unknown_nodes.setdefault(node, job.line)
-            elif known is None:
-                known = self._machine_class[node]
+        known = next((self._machine_class[node] for node in job.nodes if node in self._machine_class), None)
         if known is not None:
             return known
-        place = self._requests.place(job)
         if place not in self._class_of_place:
             name = self._cluster.first_for(self._requests.all[place]) or next(iter(self._cluster.nodes))
             self._class_of_place[place] = self._machine_class[name]
@@ -224,16 +207,13 @@ def import_accounting(
     if is_new:
         file = file.model_copy(update={"description": DESCRIPTION})
     cluster = cluster_of(file) if file.partitions else None
-    on_nodes: list[JobsOnNodes] = []
-
-    def build_on_nodes(cluster: Cluster, session: Session, site_id: int, names: SiteNames) -> JobsOnNodes:
-        on_nodes.append(JobsOnNodes(session, site_id, names, cluster))
-        return on_nodes[0]
-
     if file.machines and cluster is None:
         notes.append(ALONE.format(site=site))
     elif cluster is None:
-        cluster = _inferred(log, zone)
+        occupancy = Occupancy()
+        for job in read_file(log, Tally(), zone=zone):
+            occupancy.add(job)
+        cluster = occupancy.cluster()
         if not cluster.nodes:
             notes.append(NO_NODES)
         else:
@@ -241,16 +221,9 @@ def import_accounting(
             notes.append(INFERRED.format(n="1 node are" if n == 1 else f"{n:,} nodes are"))
             experienced = [table.name for table in file.job_classes]
             put_site(session, with_cluster(file, cluster), experienced)
-    make = JobsOnMachines if cluster is None or not cluster.nodes else partial(build_on_nodes, cluster)
+    make: MakeBuilder = JobsOnMachines
+    if cluster is not None and cluster.nodes:
+        make = partial(JobsOnNodes, cluster=cluster)
     jobs = up_to_now(read_file(log, tally, zone=zone), log, now_unix_s)
-    skipped = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
-    of_site = [sentence for builder in on_nodes for sentence in builder.assumptions()]
+    skipped, of_site = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
     return skipped, [*notes, *tally.remarks(), *of_site]
-
-
-def _inferred(log: Path, zone: tzinfo) -> Cluster:
-    """The nodes of a log, as far as its jobs used them."""
-    occupancy = Occupancy()
-    for job in read_file(log, Tally(), zone=zone):
-        occupancy.add(job)
-    return occupancy.cluster()

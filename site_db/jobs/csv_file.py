@@ -10,23 +10,23 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
-from site_db.files import toml_file
-from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.input_errors import MOST, InvalidFile
 from site_db.files.plain_values import escaped, unescaped
 from site_db.files.readers import read_text
-from site_db.files.toml_file import Table
+from site_db.files.toml_file import Table, mistakes
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
+    COLUMNS,
     Batch,
     JobRecord,
     JobState,
@@ -37,9 +37,9 @@ from site_db.jobs.records import (
 from site_db.jobs.writer import BadRecord, JobWriter
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
-_UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
-_OF_JOB = {field.name: _UNIX.get(field.name, field.name) for field in fields(JobRecord)}
-"""Fields of a job, each with its column."""
+_OF_JOB = tuple(COLUMNS.get(field.name, field.name) for field in fields(JobRecord))
+_SOURCE, _JOB = TypeAdapter(Source), TypeAdapter(JobRecord)
+_PREDICTIONS = TypeAdapter(tuple[PredictedTurnaround, ...])
 EACH = 16.0
 """Bytes of memory that a byte of a row takes as a job, about."""
 REQUIRED = ("job_class", "started_unix_s", "run_time_s")
@@ -49,13 +49,12 @@ def write(path: Path, batches: Iterable[Batch]) -> None:
     """Write batches, which `read` reads back unchanged."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow((*_OF_SOURCE, *_OF_JOB.values()))
+        writer.writerow((*_OF_SOURCE, *_OF_JOB))
         for source, jobs in batches:
-            of_source = [getattr(source, field.name) for field in fields(Source)]
             for job in jobs:
-                predicted = json.dumps([asdict(one) for one in job.predicted]) if job.predicted else ""
-                values = {name: getattr(job, name) for name in _OF_JOB} | {"predicted": predicted}
-                row = of_source + list(values.values())
+                values = {**asdict(source), **asdict(job)}
+                values["predicted"] = json.dumps(values["predicted"]) if job.predicted else ""
+                row = values.values()
                 writer.writerow(escaped(cell) if isinstance(cell, str) else cell for cell in row)
 
 
@@ -76,8 +75,12 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
             line = rows.line_num
             if "" in row or None in row.values():
                 raise ValueError(f"expected {len(rows.fieldnames or [])} values, one for each column")
-            source, job = _parsed({name: unescaped(cell) for name, cell in row.items()}, itself, line)
-            _check_end(job, now_unix_s)
+            given = {name: value for name, cell in row.items() if (value := unescaped(cell)) != ""}
+            source = (
+                _valid(_SOURCE, given, {"source_kind": SourceKind.FILE}) if "source_key" in given else itself
+            )
+            job = _job(given, line)
+            _check(job, now_unix_s)
             batches.setdefault(source.key, (source, []))[1].append(job)
     except csv.Error as error:
         raise InvalidFile(f"{path}, line {rows.line_num}: this is not valid CSV: {error}") from None
@@ -87,10 +90,9 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
 
 
 def _check_header(header: Sequence[str]) -> None:
-    known = (*_OF_SOURCE, *_OF_JOB.values())
     for name in header:
-        if name not in known:
-            raise ValueError(f"unknown column '{name}'; known are {', '.join(_OF_JOB.values())}")
+        if name not in (*_OF_SOURCE, *_OF_JOB):
+            raise ValueError(f"unknown column '{name}'; known are {', '.join(_OF_JOB)}")
         if header.count(name) > 1:
             raise ValueError(f"the column '{name}' occurs twice")
     for name in REQUIRED:
@@ -98,12 +100,60 @@ def _check_header(header: Sequence[str]) -> None:
             raise ValueError(f"the column '{name}' is missing; needed are {', '.join(REQUIRED)}")
 
 
-def _check_end(job: JobRecord, now_unix_s: float) -> None:
-    ended_s = job.ended_s
-    if ended_s is not None and ended_s > now_unix_s + CLOCKS_AGREE_TO_S:
-        ended = datetime.fromtimestamp(min(ended_s, 2e11), UTC)
+def _job(given: Mapping[str, str], line: int) -> JobRecord:
+    has_run = {"started_unix_s", "run_time_s"} <= given.keys() and not given.keys().isdisjoint(_PLACES)
+    try:
+        predicted = _PREDICTIONS.validate_json(given.get("predicted", "[]"))
+    except ValidationError:
+        raise ValueError("predicted is not what experiments write: a list of predictions in JSON") from None
+    defaults = {
+        "number": str(line),
+        "user": "unknown",
+        "queue": "default",
+        "state": JobState.DONE if has_run else JobState.WAITING,
+        "submitted_unix_s": given.get("started_unix_s", 0.0),
+    }
+    job = _valid(_JOB, {**given, "predicted": predicted}, defaults)
+    if job.state is JobState.DONE and not has_run:
         raise ValueError(
-            f"the run ended at {ended_s:g} s ({ended:%Y-%m-%d}), which is in the future; times "
+            "a job that is done has a resource or a machine_class, started_unix_s and run_time_s"
+        )
+    return job
+
+
+_PLACES = ("resource", "machine_class")
+
+_Kind = TypeVar("_Kind")
+
+
+def _valid(kind: TypeAdapter[_Kind], given: Mapping[str, object], defaults: Mapping[str, object]) -> _Kind:
+    """Raises ValueError with a sentence on the first wrong value that is given."""
+    data = {**defaults, **given}
+    try:
+        return kind.validate_python(data)
+    except ValidationError as error:
+        found = mistakes(error, data, Table)
+        sentences = [sentence for (name, *_), sentence in found if name in given or name not in defaults]
+        raise ValueError(sentences[0]) from None
+
+
+def _check(job: JobRecord, now_unix_s: float) -> None:
+    """Raises ValueError for values that contradict one another, and for a run that ended later than now."""
+    if job.resource is not None and job.machine_class is not None:
+        raise ValueError("either a resource or a machine_class, not both")
+    if job.started_s is not None and job.submitted_s > job.started_s:
+        raise ValueError(f"the job was submitted at {job.submitted_s:.15g} s, after it started")
+    for one in job.predicted:
+        in_order = one.low_s is None or one.high_s is None or one.low_s <= one.high_s
+        if not (job.submitted_s <= one.end_s < MOST and in_order and one.jobs_there >= 0):
+            raise ValueError(
+                f"a prediction of {one.end_s:.15g} s cannot be: jobs end after they were "
+                f"submitted, low is not above high, and no fewer than 0 jobs are there"
+            )
+    if job.ended_s is not None and job.ended_s > now_unix_s + CLOCKS_AGREE_TO_S:
+        ended = datetime.fromtimestamp(min(job.ended_s, 2e11), UTC)
+        raise ValueError(
+            f"the run ended at {job.ended_s:g} s ({ended:%Y-%m-%d}), which is in the future; times "
             f"are Unix seconds, not milliseconds"
         )
 
@@ -131,106 +181,3 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
     if not n:
         raise UserError(f"{path}: the site '{site}' has the jobs of this file already")
     return n, skipped
-
-
-def _plain(text: object) -> object:
-    """A number without the underscores and the digits of other scripts that Python allows."""
-    if isinstance(text, str) and ("_" in text or not text.isascii()):
-        raise ValueError(f"{quoted(text)} is not a number")
-    return text
-
-
-# Not strict: all values of a CSV file are text.
-Plain = BeforeValidator(_plain)
-Number = Annotated[int, Plain, Field(ge=0, lt=2**31)]
-Time = Annotated[float, Plain, Field(ge=0, lt=MOST)]
-Duration = Annotated[float, Plain, Field(gt=0, lt=MOST)]
-
-
-class _Row(Table):
-    """One row, with the defaults of missing columns."""
-
-    source_kind: SourceKind = SourceKind.FILE
-    source_key: str = ""
-    source_name: str = ""
-    source_scheduler: str | None = None
-    source_point: Number | None = None
-    source_replication: Number | None = None
-    number: str = ""
-    job_class: str = Field(min_length=1)
-    user: str = "unknown"
-    queue: str = "default"
-    state: JobState | None = None
-    submitted_unix_s: Time | None = None
-    resource: str | None = None
-    machine_class: str | None = None
-    members: Annotated[int, Plain, Field(ge=1, lt=2**31)] | None = None
-    started_unix_s: Time | None = None
-    run_time_s: Duration | None = None
-    size: Duration | None = None
-    submitted_by: str | None = None
-    expected_s: Time | None = None
-    preemptions: Number = 0
-    reason: str = ""
-    time_limit_s: Duration | None = None
-    account: str = ""
-    qos: str = ""
-    predicted: str = ""
-
-    @property
-    def has_run(self) -> bool:
-        return None not in (self.run_time_s, self.started_unix_s, self.resource or self.machine_class)
-
-    @property
-    def submitted_s(self) -> float:
-        return next((s for s in (self.submitted_unix_s, self.started_unix_s) if s is not None), 0.0)
-
-    @model_validator(mode="after")
-    def _is_a_job(self) -> _Row:
-        if self.resource is not None and self.machine_class is not None:
-            raise ValueError("either a resource or a machine_class, not both")
-        if self.state is JobState.DONE and not self.has_run:
-            raise ValueError(
-                "a job that is done has a resource or a machine_class, started_unix_s and run_time_s"
-            )
-        if self.started_unix_s is not None and self.submitted_s > self.started_unix_s:
-            raise ValueError(f"the job was submitted at {self.submitted_s:.15g} s, after it started")
-        for one in self.predictions():
-            in_order = one.low_s is None or one.high_s is None or one.low_s <= one.high_s
-            if not (self.submitted_s <= one.end_s < MOST and in_order and one.jobs_there >= 0):
-                raise ValueError(
-                    f"a prediction of {one.end_s:.15g} s cannot be: jobs end after they were "
-                    f"submitted, low is not above high, and no fewer than 0 jobs are there"
-                )
-        return self
-
-    def predictions(self) -> tuple[PredictedTurnaround, ...]:
-        try:
-            return _PREDICTIONS.validate_json(self.predicted or "[]")
-        except ValidationError:
-            raise ValueError(
-                "predicted is not what experiments write: a list of predictions in JSON"
-            ) from None
-
-
-_PREDICTIONS = TypeAdapter(tuple[PredictedTurnaround, ...])
-
-
-def _parsed(data: dict[str, str], itself: Source, line: int) -> tuple[Source, JobRecord]:
-    """The job of a row, and its source. Raises ValueError with a sentence."""
-    data = {name: value for name, value in data.items() if value != ""}
-    try:
-        row = _Row.model_validate(data)
-    except ValidationError as error:
-        _, sentence = toml_file.mistakes(error, data, _Row)[0]
-        raise ValueError(sentence) from None
-    values = row.model_dump() | {
-        "number": row.number or str(line),
-        "state": row.state or (JobState.DONE if row.has_run else JobState.WAITING),
-        "submitted_unix_s": row.submitted_s,
-        "predicted": row.predictions(),
-    }
-    source = itself
-    if row.source_key:
-        source = Source(**{field.name: values[f"source_{field.name}"] for field in fields(Source)})
-    return source, JobRecord(**{field: values[column] for field, column in _OF_JOB.items()})

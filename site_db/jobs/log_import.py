@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -37,24 +38,19 @@ class LogBuilder(ABC):
         self._new_places: list[dict[str, object]] = []
 
     @abstractmethod
-    def class_name(self, job: LoggedJob) -> str:
-        """The job class of a job."""
-
-    @abstractmethod
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
         """The records of jobs, after what they name has been added to the site. Raises BadRecord."""
 
-    def finish(self) -> None:
-        """All jobs are recorded."""
-        return
+    def finish(self) -> Iterator[str]:
+        """All jobs are recorded. Sentences on what does not fit the site, and on what is assumed."""
+        return iter(())
 
     def _add_job_classes(self, names: Iterable[str]) -> list[str]:
         """Add the classes of these names that are new; a log may have thousands. Returns these."""
         known = self._names.job_classes
         new = [name for name in names if name not in known]
-        first = len(known)
         common = {"site_id": self._site_id, "description": "", "size": ""}
-        rows = [{**common, "name": name, "position": first + k} for k, name in enumerate(new)]
+        rows = [{**common, "name": name, "position": k} for k, name in enumerate(new, start=len(known))]
         insert_rows(self._session, schema.JobClassRow, rows)
         if new:
             known.update(ids_of(self._session, schema.JobClassRow, self._site_id))
@@ -81,12 +77,12 @@ MakeBuilder = Callable[[Session, int, SiteNames], LogBuilder]
 
 def import_log(
     session: Session, site: str, source: Source, jobs: Iterable[LoggedJob], make_builder: MakeBuilder
-) -> int:
+) -> tuple[int, list[str]]:
     """Record the jobs of a log (`source_of`) at a site, which is created if there is none of that name.
 
     All in the transaction of the session. Jobs that are in an earlier log of this kind, or earlier in this
-    one, are skipped; returns how many these are. Raises UserError for a log that was imported before,
-    and InvalidFile for one that does not fit the site.
+    one, are skipped; returns how many these are, and the sentences of `LogBuilder.finish`. Raises UserError
+    for a log that was imported before, and InvalidFile for one that does not fit the site.
     """
     site_id = locked_site(session, site, DESCRIPTION).id
     writer = JobWriter(session, site)
@@ -97,14 +93,13 @@ def import_log(
     skipped = 0
     rest = iter(jobs)
     while batch := list(islice(rest, AT_A_TIME)):
-        new = _new_jobs(session, site_id, source.kind, batch, builder.class_name)
+        new = _new_jobs(session, site_id, source.kind, batch)
         skipped += len(batch) - len(new)
         try:
             writer.add(session, source, builder.records(new))
         except BadRecord as error:
             raise InvalidFile(f"{source.name}: {error}") from None
-    builder.finish()
-    return skipped
+    return skipped, [*builder.finish()]
 
 
 def source_of(kind: SourceKind, log: Path) -> Source:
@@ -112,15 +107,9 @@ def source_of(kind: SourceKind, log: Path) -> Source:
     return Source(kind, digest(log), log.name)
 
 
-def record_of(
-    job: LoggedJob,
-    job_class: str,
-    queue: str,
-    resource: str | None,
-    machine_class: str | None,
-    members: int | None,
-) -> JobRecord:
-    """A job that did not complete has failed: it is load, but no lesson on run times."""
+def record_of(job: LoggedJob, job_class: str, queue: str, **place: Any) -> JobRecord:
+    """The record of a job that ran on a resource or a machine class. One that did not complete has failed: it
+    is load, but no lesson on run times."""
     completed = job.state == COMPLETED
     return JobRecord(
         number=job.number,
@@ -129,25 +118,17 @@ def record_of(
         queue=queue or NO_PARTITION,
         state=JobState.DONE if completed else JobState.FAILED,
         submitted_s=job.submitted_unix_s,
-        resource=resource,
-        machine_class=machine_class,
-        members=members,
         started_s=job.started_unix_s,
         run_time_s=job.ended_unix_s - job.started_unix_s,
         time_limit_s=job.time_limit_s,
         reason="" if completed else job.state,
         account=job.account,
         qos=job.qos,
+        **place,
     )
 
 
-def _new_jobs(
-    session: Session,
-    site_id: int,
-    kind: SourceKind,
-    jobs: Sequence[LoggedJob],
-    class_name: Callable[[LoggedJob], str],
-) -> list[LoggedJob]:
+def _new_jobs(session: Session, site_id: int, kind: SourceKind, jobs: Sequence[LoggedJob]) -> list[LoggedJob]:
     """The jobs that no log of this kind has had, since the weeks of logs may overlap.
 
     Jobs are equal if id, start and owner are; a requeued job runs twice. The owner is the user, or in archive
@@ -166,9 +147,13 @@ def _new_jobs(
     known = {tuple(key) for key in session.execute(query)}
     by_key: dict[tuple[str, str, float], LoggedJob] = {}
     for job in jobs:
-        owner = job.user if of_user else class_name(job)
+        owner = job.user if of_user else _class_on_machines(job)
         by_key.setdefault((job.number, owner, job.started_unix_s), job)
     return [job for key, job in by_key.items() if key not in known]
+
+
+def _class_on_machines(job: LoggedJob) -> str:
+    return f"{job.user}/{job.program}/{job.processors}"
 
 
 def count_things(session: Session, site: str) -> dict[str, int]:
@@ -203,83 +188,60 @@ class JobsOnMachines(LogBuilder):
     def __init__(self, session: Session, site_id: int, names: SiteNames) -> None:
         super().__init__(session, site_id, names)
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}
-
-    def class_name(self, job: LoggedJob) -> str:
-        return f"{job.user}/{job.program}/{job.processors}"
+        """The machine, cluster or (without nodes) machine class for nodes that jobs in a partition had."""
 
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
-        self._add_job_classes(dict.fromkeys(map(self.class_name, jobs)))
-        places = [self._place(job) for job in jobs]
+        self._add_job_classes(dict.fromkeys(map(_class_on_machines, jobs)))
+        found = [self._record(job) for job in jobs]
         self._flush()
-        return [self._record(job, place) for job, place in zip(jobs, places, strict=True)]
+        return found
 
-    def _record(self, job: LoggedJob, place: str) -> JobRecord:
-        name, members = self.class_name(job), len(job.nodes) or 1
-        resource, machine_class = (place, None) if job.nodes else (None, place)
-        return record_of(job, name, job.partition, resource, machine_class, members)
-
-    def _place(self, job: LoggedJob) -> str:
-        """The name of the machine, cluster or (for a job without nodes) machine class that a job ran on.
-
-        It is added if it is new, and the job's class is allowed there. Raises BadRecord for a node with the
-        name of a cluster.
-        """
-        partition = job.partition or NO_PARTITION
-        key = (partition, job.nodes)
+    def _record(self, job: LoggedJob) -> JobRecord:
+        key = job.partition or NO_PARTITION, job.nodes
         if key not in self._found:
-            self._found[key] = self._resource(partition, job.nodes)
-        resource = self._found[key]
-        machine_class_id = cluster_id = None
-        if len(job.nodes) > 1:
-            cluster_id = self._names.clusters[resource]
-        elif job.nodes:
-            _, machine_class_id = self._names.machines[resource]
+            self._found[key] = self._resource(*key)
+        name, place, n = _class_on_machines(job), self._found[key], len(job.nodes)
+        if n > 1:
+            self._allow(name, None, self._names.clusters[place])
         else:
-            machine_class_id = self._names.machine_classes[resource]
-        self._allow(self.class_name(job), machine_class_id, cluster_id)
-        return resource
+            self._allow(name, (self._names.class_of if n else self._names.machine_classes)[place])
+        where = {"resource" if n else "machine_class": place}
+        return record_of(job, name, job.partition, members=n or 1, **where)
 
     def _resource(self, partition: str, nodes: tuple[str, ...]) -> str:
+        """Raises BadRecord for a node with the name of a cluster."""
+        names = self._names
         if not nodes:
-            self._put(schema.MachineClassRow, self._names.machine_classes, partition)
+            self._put(schema.MachineClassRow, names.machine_classes, partition)
             return partition
-        machine_ids = {node: self._put_machine(node, partition) for node in nodes}
+        for node in nodes:
+            if node in names.clusters:
+                raise BadRecord(f"the node '{node}' has the name of a cluster; give that another one first")
+            if node not in names.machines:
+                class_id = self._put(schema.MachineClassRow, names.machine_classes, partition)
+                self._put(schema.MachineRow, names.machines, node, machine_class_id=class_id)
+                names.class_of[node] = class_id
         if len(nodes) == 1:
             return nodes[0]
-        members = self._names.members
-        fitting = [name for name, ids in members.items() if ids.issuperset(machine_ids.values())]
+        machine_ids, members = dict.fromkeys(names.machines[node] for node in nodes), names.members
+        fitting = [name for name, ids in members.items() if ids.issuperset(machine_ids)]
         if fitting:
             return min(fitting, key=lambda name: (len(members[name]), name))
         # A cluster cannot have the name of a machine.
-        name = f"partition {partition}" if partition in self._names.machines else partition
-        cluster_id = self._put(schema.ClusterRow, self._names.clusters, name)
-        of_cluster = members.setdefault(name, set())
-        new = [id for id in machine_ids.values() if id not in of_cluster]
+        name = f"partition {partition}" if partition in names.machines else partition
+        cluster_id = self._put(schema.ClusterRow, names.clusters, name)
+        new = [id for id in machine_ids if id not in members.setdefault(name, set())]
         rows = [{"cluster_id": cluster_id, "machine_id": id} for id in new]
         insert_rows(self._session, schema.ClusterMemberRow, rows)
-        of_cluster.update(new)
+        members[name].update(new)
         return name
 
-    def _put_machine(self, name: str, partition: str) -> int:
-        machines = self._names.machines
-        if name in self._names.clusters:
-            raise BadRecord(f"the node '{name}' has the name of a cluster; give that another one first")
-        if name not in machines:
-            class_id = self._put(schema.MachineClassRow, self._names.machine_classes, partition)
-            machines[name] = (
-                self._insert(schema.MachineRow(machine_class_id=class_id), name, len(machines)),
-                class_id,
-            )
-        return machines[name][0]
-
-    def _put(self, row: type[schema.OfSite], known: dict[str, int], name: str) -> int:
+    def _put(self, row: type[schema.OfSite], known: dict[str, int], name: str, **values: int) -> int:
         """The id of the row of that name, which is added if there is none."""
         if name not in known:
-            known[name] = self._insert(row(), name, len(known))
+            make: Callable[..., schema.OfSite] = row
+            new = make(site_id=self._site_id, name=name, position=len(known), **values)
+            self._session.add(new)
+            self._session.flush()
+            known[name] = new.id
         return known[name]
-
-    def _insert(self, row: schema.OfSite, name: str, position: int) -> int:
-        row.site_id, row.name, row.position = self._site_id, name, position
-        self._session.add(row)
-        self._session.flush()
-        return row.id

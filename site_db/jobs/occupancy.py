@@ -51,8 +51,7 @@ class Occupancy:
         self._room = Memory("which nodes the jobs of a log had")
         self._index: dict[str, int] = {}
         self._used: list[_Used] = []
-        self._node, self._line = array("q"), array("q")
-        self._cpus, self._memory, self._gpus = array("q"), array("q"), array("q")
+        self._node, self._line, self._cpus, self._memory, self._gpus = (array("q") for _ in range(5))
         self._start, self._end = array("d"), array("d")
 
     def add(self, job: LoggedJob) -> None:
@@ -60,13 +59,11 @@ class Occupancy:
         if not n:
             return
         self._room.take(BYTES_OF_A_PLACE * n)
-        cpus, memory = max(job.processors, job.resources.cpus), job.resources.memory_mib
-        partitions = partitions_of(job) or {NO_PARTITION}
-        need = _need(job, n)
+        partitions, need = partitions_of(job) or {NO_PARTITION}, _need(job, n)
+        cpus = max(job.processors, job.resources.cpus)
         for name in job.nodes:
-            node = self._index.get(name)
-            if node is None:
-                node = self._index[name] = len(self._used)
+            node = self._index.setdefault(name, len(self._used))
+            if node == len(self._used):
                 self._used.append(_Used())
             used = self._used[node]
             used.partitions |= partitions
@@ -77,7 +74,7 @@ class Occupancy:
             self._node.append(node)
             self._line.append(job.line)
             self._cpus.append(cpus // n)
-            self._memory.append(memory // n)
+            self._memory.append(job.resources.memory_mib // n)
             self._gpus.append(job.resources.n_gpus // n)
             self._start.append(job.started_unix_s)
             self._end.append(job.ended_unix_s)
@@ -86,7 +83,7 @@ class Occupancy:
         """The nodes with more CPUs in use at a time than they have, in order of their first job."""
         if not self._used:
             return
-        used, _, row = self._sweep(self._cpus)
+        used, row = self._sweep(self._cpus)
         most = self._most(self._cpus)
         names = list(self._index)
         node = np.array(self._node)[row]
@@ -128,21 +125,18 @@ class Occupancy:
     def _most(self, amounts: array[int]) -> NDArray[np.int64]:
         """The most that was used of each node at a time."""
         most = np.zeros(len(self._used), dtype=np.int64)
-        used, _, row = self._sweep(amounts)
+        used, row = self._sweep(amounts)
         np.maximum.at(most, np.array(self._node)[row], used)
         return most
 
-    def _sweep(self, amounts: array[int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """What is in use of a node after each start and end of a run, when, and the row of the run; by node,
-        then time. At one time, runs end before others start."""
-        n = len(self._node)
-        row = np.concatenate([np.arange(n), np.arange(n)])
-        at_s = np.concatenate([np.array(self._start), np.array(self._end)])
+    def _sweep(self, amounts: array[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What is in use of a node after each start and end of a run, and its row; by node, then time.
+        At one time, runs end before others start."""
+        row = np.tile(np.arange(len(self._node)), 2)
         change = np.concatenate([np.array(amounts), -np.array(amounts)])
-        node = np.array(self._node)[row]
-        order = np.lexsort((change > 0, at_s, node))
+        order = np.lexsort((change > 0, np.concatenate([self._start, self._end]), np.array(self._node)[row]))
         # All that is taken of a node is given back, so that the sum is 0 where the next node begins.
-        return np.cumsum(change[order]), at_s[order], row[order]
+        return np.cumsum(change[order]), row[order]
 
 
 def _need(job: LoggedJob, n: int) -> _Used:

@@ -31,35 +31,17 @@ class PastJob(NamedTuple):
 def past_jobs(session: Session, site_id: int, site: str, days: float | None = None) -> Sequence[PastJob]:
     """The jobs that ran, completed or not, and were not simulated, in order of submission; those of the last
     `days` if given. Raises UserError."""
-    there = (*observed(site_id), JobRow.ended_unix_s.is_not(None), JobRow.state.in_(_RAN))
-    if days is not None:
-        last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
-        there = (*there, JobRow.submitted_unix_s >= (last_s or 0.0) - days * DAY_S)
-    query = (
-        select(
-            JobRow.number,
-            JobClassRow.name,
-            UserRow.name,
-            JobRow.queue,
-            JobRow.submitted_unix_s,
-            JobRow.ended_unix_s - JobRow.started_unix_s,
-            JobRow.time_limit_s,
-        )
-        .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
-        .join(UserRow, UserRow.id == JobRow.user_id)
-        .where(*there)
-        .order_by(JobRow.submitted_unix_s, JobRow.serial)
-    )
-    found = [PastJob._make(row) for row in session.execute(query)]
+    ran = JobRow.state.in_((JobState.DONE.value, JobState.FAILED.value))
+    there = (*observed(site_id), JobRow.ended_unix_s.is_not(None), ran)
+    run_s = JobRow.ended_unix_s - JobRow.started_unix_s
+    columns = (JobRow.number, JobClassRow.name, UserRow.name, JobRow.queue, JobRow.submitted_unix_s)
+    found = _of_last(session, days, there, *columns, run_s, JobRow.time_limit_s)
     if not found:
         raise UserError(
             f"the database has no past jobs of the site '{site}'; import them from a log "
             f"(`sil db import-sacct`)"
         )
-    return found
-
-
-_RAN = (JobState.DONE.value, JobState.FAILED.value)
+    return [PastJob._make(row) for row in found]
 
 
 SIZES = 10
@@ -92,19 +74,8 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
 
     Raises UserError.
     """
-    there = observed(site_id)
-    last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
-    since_s = -np.inf if days is None or last_s is None else last_s - days * DAY_S
-    if since_s > -np.inf:
-        there = (*there, JobRow.submitted_unix_s >= since_s)
-    query = (
-        select(JobRow.submitted_unix_s, JobClassRow.name, JobRow.queue, UserRow.name, JobRow.size)
-        .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
-        .join(UserRow, UserRow.id == JobRow.user_id)
-        .where(*there)
-        .order_by(JobRow.submitted_unix_s, JobRow.serial)
-    )
-    rows = session.execute(query).all()
+    columns = (JobRow.submitted_unix_s, JobClassRow.name, JobRow.queue, UserRow.name, JobRow.size)
+    rows = _of_last(session, days, observed(site_id), *columns)
     span_s = rows[-1][0] - rows[0][0] if rows else 0.0
     if len(rows) < 2 or span_s <= 0.0:
         when = "" if days is None else f" in the last {days:g} days"
@@ -113,19 +84,31 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
             f"the arrival rate; import them from a log (`sil db import-sacct`, `import-swf`)"
         )
     _, classes, queues, users, _ = zip(*rows, strict=True)
-    sizes: dict[str, list[float]] = {}
+    sizes: defaultdict[str, list[float]] = defaultdict(list)
     for _, job_class, _, _, size in rows:
         if size is not None:
-            sizes.setdefault(job_class, []).append(size)
+            sizes[job_class].append(size)
     tenths = (np.arange(SIZES) + 0.5) / SIZES
-    return Arrived(
-        len(rows),
-        (len(rows) - 1) / span_s,
-        _shares(classes),
-        _shares(queues),
-        _shares(users),
-        {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items()},
+    of_classes = {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items()}
+    per_s = (len(rows) - 1) / span_s
+    return Arrived(len(rows), per_s, _shares(classes), _shares(queues), _shares(users), of_classes)
+
+
+def _of_last(
+    session: Session, days: float | None, there: tuple[ColumnElement[bool], ...], *columns: Any
+) -> Sequence[Any]:
+    """Columns of jobs in order of submission; of those of the last `days` if given."""
+    if days is not None:
+        last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
+        there = (*there, JobRow.submitted_unix_s >= (last_s or 0.0) - days * DAY_S)
+    query = (
+        select(*columns)
+        .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
+        .join(UserRow, UserRow.id == JobRow.user_id)
+        .where(*there)
+        .order_by(JobRow.submitted_unix_s, JobRow.serial)
     )
+    return session.execute(query).all()
 
 
 def _shares(names: Collection[str]) -> dict[str, float]:
@@ -133,7 +116,6 @@ def _shares(names: Collection[str]) -> dict[str, float]:
 
 
 HOUR_S = 3600.0
-
 
 _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
     DemandBy.PARTITION: JobRow.queue,

@@ -8,13 +8,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from site_db.files.input_errors import InvalidFile
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from site_db.files.input_errors import MOST, InvalidFile, quoted
 from site_db.slurm.tres import Tres
 
 CLOCKS_AGREE_TO_S = 86_400.0
 """Tolerated difference of clocks: only a later time is in the future."""
+
+
+def _plain(text: object) -> object:
+    """A number without the underscores and the digits of other scripts that Python allows."""
+    if isinstance(text, str) and ("_" in text or not text.isascii()):
+        raise ValueError(f"{quoted(text)} is not a number")
+    return text
+
+
+# Not strict: all values of a CSV file are text.
+_Plain = BeforeValidator(_plain)
+Number = Annotated[int, _Plain, Field(ge=0, lt=2**31)]
+WholeNumber = Annotated[int, _Plain, Field(ge=1, lt=2**31)]
+Time = Annotated[float, _Plain, Field(ge=0, lt=MOST)]
+Duration = Annotated[float, _Plain, Field(gt=0, lt=MOST)]
 
 
 class SourceKind(StrEnum):
@@ -29,12 +46,13 @@ class SourceKind(StrEnum):
 class Source:
     """Where jobs and runs come from. Equal keys mean equal content."""
 
+    __pydantic_config__ = ConfigDict(alias_generator="source_{}".format)  # its columns in a CSV file
     kind: SourceKind
     key: str
     name: str = ""
     scheduler: str | None = None
-    point: int | None = None
-    replication: int | None = None
+    point: Number | None = None
+    replication: Number | None = None
 
 
 LIVE = Source(SourceKind.LIVE, "live", "recorded as it happened")
@@ -74,6 +92,10 @@ class PredictedTurnaround:
     jobs_there: int
 
 
+COLUMNS = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
+"""In CSV files, fields of jobs with other names."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job and its outcome, with all things by name.
@@ -84,22 +106,23 @@ class JobRecord:
     user's request.
     """
 
+    __pydantic_config__ = ConfigDict(alias_generator=lambda name: COLUMNS.get(name, name))
     number: str
     job_class: str
     user: str
     queue: str
     state: JobState
-    submitted_s: float
+    submitted_s: Time
     resource: str | None = None
-    members: int | None = None
-    started_s: float | None = None
-    run_time_s: float | None = None
-    size: float | None = None
+    members: WholeNumber | None = None
+    started_s: Time | None = None
+    run_time_s: Duration | None = None
+    size: Duration | None = None
     submitted_by: str | None = None
-    expected_s: float | None = None
-    preemptions: int = 0
+    expected_s: Time | None = None
+    preemptions: Number = 0
     reason: str = ""
-    time_limit_s: float | None = None
+    time_limit_s: Duration | None = None
     machine_class: str | None = None
     account: str = ""
     qos: str = ""
@@ -114,7 +137,6 @@ class JobRecord:
 
 Batch = tuple[Source, Sequence[JobRecord]]
 """Jobs that are recorded in one transaction, and their source."""
-
 
 MOST_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""
@@ -170,11 +192,7 @@ class LoggedJob:
 
 
 class Refused(Exception):
-    """A row is not a completed run."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """A row is not a completed run; the message is the reason."""
 
 
 @dataclass(slots=True)
@@ -196,9 +214,6 @@ class Tally:
     @property
     def rows(self) -> int:
         return self.used + self.refused.total()
-
-    def use(self) -> None:
-        self.used += 1
 
     def repair(self, rule: str, line: int) -> None:
         self.repaired[rule] += 1

@@ -153,7 +153,7 @@ class LoggedRequests:
 
     def _undeclared(self, tres: Tres) -> Iterator[str]:
         for name, n in sorted(tres.site_resources.items()):
-            if n and not self._site_has(name):
+            if n and self._cluster.site_resource(name) is None:
                 yield _NOT_AT_THE_SITE.format(name)
         for name, n in sorted(tres.others.items()):
             if n and not self._cluster.has(name):
@@ -176,9 +176,6 @@ class LoggedRequests:
             ]
             if max(of_each, key=len) != set().union(*of_each):
                 yield BOUND
-
-    def _site_has(self, name: str) -> bool:
-        return self._cluster.site_resource(name) is not None
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each reason for which the site can never satisfy requests."""

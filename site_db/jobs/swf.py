@@ -220,7 +220,7 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
             *repairs,
         ]
         for each in some:
-            tally.use()
+            tally.used += 1
             for rule in found:
                 tally.repair(rule, each.line)
         if row.origin_s is None and is_dated:

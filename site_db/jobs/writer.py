@@ -43,8 +43,9 @@ class SiteNames:
         machines = select(machine.name, machine.id, machine.machine_class_id, machine.slots)
         of_site = machines.where(machine.site_id == site_id).order_by(machine.position, machine.id)
         rows = session.execute(of_site).all()
-        self.machines = {name: (id, class_id) for name, id, class_id, _ in rows}
-        """The id and the class's id."""
+        self.machines = {name: id for name, id, _, _ in rows}
+        self.class_of = {name: class_id for name, _, class_id, _ in rows}
+        """The id of each machine's class."""
         self._slots = {name: n_slots for name, _, _, n_slots in rows if n_slots > 1}
         self.members: dict[str, set[int]] = {name: set() for name in self.clusters}
         """The ids of the machines in each cluster."""
@@ -52,11 +53,9 @@ class SiteNames:
         for name, machine_id in session.execute(members.where(cluster.site_id == site_id)):
             self.members[name].add(machine_id)
 
-    def machine(self, resource: str | None) -> tuple[int, int] | None:
-        """The ids of a machine, or of the machine of a slot, and of its class; None if there is none."""
-        if resource is None:
-            return None
-        return self.machines.get(machine_of_slot(resource, self._slots) or resource)
+    def machine(self, resource: str) -> str:
+        """The machine with the slot of that name, else the name itself."""
+        return machine_of_slot(resource, self._slots) or resource
 
 
 class JobWriter:
@@ -147,10 +146,12 @@ class JobWriter:
         first = self._history.record(session, [self._run(job, row) for job, row in done])
         for number, (_, row) in enumerate(done, start=first):
             row["run_number"] = number
+        site = schema.SiteRow
+        recorded = site.jobs_recorded
+        taken = update(site).where(site.id == self._site_id).values(jobs_recorded=recorded + len(jobs))
+        last = session.execute(taken.returning(recorded)).scalar_one()
         predicted = []
-        for serial, (job, row) in zip(
-            self._take_serials(session, len(jobs)), zip(jobs, rows, strict=True), strict=True
-        ):
+        for serial, job, row in zip(range(last - len(jobs) + 1, last + 1), jobs, rows, strict=True):
             row["serial"] = serial
             predicted += [(self._site_id, serial, *one) for one in _predictions(job)]
         insert_rows(session, schema.JobRow, rows)
@@ -161,7 +162,7 @@ class JobWriter:
         add_to_rows(session, schema.UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
     def _row(self, source_id: int, job: JobRecord, users: Mapping[str, int]) -> dict[str, Any]:
-        machine = self.names.machine(job.resource)
+        resource = job.resource or ""
         return {
             "site_id": self._site_id,
             "source_id": source_id,
@@ -177,8 +178,8 @@ class JobWriter:
             "size": job.size,
             "state": job.state.value,
             "reason": job.reason,
-            "machine_id": machine[0] if machine else None,
-            "cluster_id": self.names.clusters.get(job.resource or ""),
+            "machine_id": self.names.machines.get(self.names.machine(resource)),
+            "cluster_id": self.names.clusters.get(resource),
             "submitted_unix_s": job.submitted_s,
             "started_unix_s": job.started_s,
             "ended_unix_s": job.ended_s,
@@ -207,10 +208,10 @@ class JobWriter:
             if class_id is None:
                 raise BadRecord(f"{who}: the site '{site}' has no machine class '{job.machine_class}'")
             return class_id, None
-        if (machine := self.names.machine(resource)) is not None:
+        if (machine := self.names.machine(resource)) in self.names.machines:
             if job.members not in (None, 1):
                 raise BadRecord(f"{who}: it ran on {job.members} machines, and '{resource}' is one")
-            return machine[1], None
+            return self.names.class_of[machine], None
         if resource not in self.names.clusters:
             raise BadRecord(f"{who}: the site '{site}' has no machine or cluster '{resource}'")
         most = len(self.names.members[resource])
@@ -232,13 +233,6 @@ class JobWriter:
             )
         return found
 
-    def _take_serials(self, session: Session, n: int) -> range:
-        site = schema.SiteRow
-        of_site = update(site).where(site.id == self._site_id)
-        taken = of_site.values(jobs_recorded=site.jobs_recorded + n).returning(site.jobs_recorded)
-        last = session.execute(taken).scalar_one()
-        return range(last - n + 1, last + 1)
-
     def _put_users(self, session: Session, jobs: Iterable[JobRecord]) -> dict[str, int]:
         """Ids of users; an unknown one is added, without any policy."""
         names = {name for job in jobs for name in (job.user, job.submitted_by) if name}
@@ -253,14 +247,8 @@ class JobWriter:
 
 
 _OF_A_RUN = (
-    "source_id",
-    "job_class_id",
-    "machine_id",
-    "cluster_id",
-    "started_unix_s",
-    "user_id",
-    "queue",
-    "size",
+    *("source_id", "job_class_id", "machine_id", "cluster_id"),
+    *("started_unix_s", "user_id", "queue", "size"),
 )
 """The columns that a job and its run have in common."""
 _PREDICTION = (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, MetaData, Table, text
-from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, mapped_column
 
 from site_db.files.fields import Amount, Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
@@ -56,10 +56,17 @@ def part_of(table: str, **options: Any) -> MappedColumn[Any]:
     return mapped_column(ForeignKey(f"{table}.id", ondelete="CASCADE"), **options)
 
 
-def related(table: str, **owners: str) -> Any:
-    """The class of rows that relate rows of two tables, which are given by the columns with their ids."""
-    ids = {column: part_of(owner, primary_key=True) for column, owner in owners.items()}
-    return type(table, (Base,), {"__tablename__": table, **ids})
+def related(table: str, **columns: Any) -> Any:
+    """The class of rows that relate rows of tables, which are given by the columns with their ids, to one
+    another, to names, and to amounts, which are given by their types."""
+    made: dict[str, Any] = {"__tablename__": table, "__annotations__": {}}
+    for column, of in columns.items():
+        if isinstance(of, str):
+            made[column] = part_of(of, primary_key=True)
+        else:
+            made["__annotations__"][column] = Mapped[of]  # type: ignore[valid-type]
+            made[column] = mapped_column(primary_key=of is Name)
+    return type(table, (Base,), made)
 
 
 def one_of(column: str, *values: str) -> CheckConstraint:

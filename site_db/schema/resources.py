@@ -88,35 +88,6 @@ class MachineRow(OfSite, Base):
     """Runs up to this number were on other hardware with its name, and do not count for it."""
 
 
-class MachineGpuRow(Base):
-    """A machine has so many GPUs of a type."""
-
-    __tablename__ = "machine_gpu"
-
-    machine_id: Mapped[int] = part_of("machine", primary_key=True)
-    gpu_type: Mapped[Name] = mapped_column(primary_key=True)
-    amount: Mapped[WholeNumber]
-
-
-class MachineResourceRow(Base):
-    """A machine has so much of a countable resource, other than processors, memory and GPUs."""
-
-    __tablename__ = "machine_resource"
-
-    machine_id: Mapped[int] = part_of("machine", primary_key=True)
-    resource: Mapped[Name] = mapped_column(primary_key=True)
-    amount: Mapped[Amount]
-
-
-class MachineFeatureRow(Base):
-    """A property of a machine that jobs can request."""
-
-    __tablename__ = "machine_feature"
-
-    machine_id: Mapped[int] = part_of("machine", primary_key=True)
-    feature: Mapped[Name] = mapped_column(primary_key=True)
-
-
 class SiteResourceRow(OfSite, Base):
     """A countable resource of the whole site, like licences of a program, which jobs use on any machine."""
 
@@ -168,6 +139,11 @@ class SocialContractRow(Base):
     most_cpu: Mapped[Positive | None]
 
 
+MachineGpuRow = related("machine_gpu", machine_id="machine", gpu_type=Name, amount=WholeNumber)
+MachineResourceRow = related("machine_resource", machine_id="machine", resource=Name, amount=Amount)
+"""How much a machine has of a countable resource, other than processors, memory and GPUs."""
+MachineFeatureRow = related("machine_feature", machine_id="machine", feature=Name)
+"""A property of a machine that jobs can request."""
 PartitionNodeRow = related("partition_node", partition_id="partition", machine_id="machine")
 MachineInterconnectRow = related("machine_interconnect", machine_id="machine", interconnect_id="interconnect")
 ClusterMemberRow = related("cluster_member", cluster_id="cluster", machine_id="machine")

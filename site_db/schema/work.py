@@ -116,13 +116,8 @@ class QueueRow(OfSite, Base):
     open_to_all: Mapped[bool] = mapped_column(default=True)
 
 
-class QueueUserRow(Base):
-    """A user, by name, who may submit to a queue that is not open to all."""
-
-    __tablename__ = "queue_user"
-
-    queue_id: Mapped[int] = part_of("queue", primary_key=True)
-    user_name: Mapped[Name] = mapped_column(primary_key=True)
+QueueUserRow = related("queue_user", queue_id="queue", user_name=Name)
+"""A user, by name, who may submit to a queue that is not open to all."""
 
 
 class QueueDisplacesRow(Base):

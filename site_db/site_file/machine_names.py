@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import prod
+from math import ceil, prod
 
 from site_db.files.plain_values import is_whole
 
@@ -146,13 +146,8 @@ class Slots:
         c = resource - len(self.machine_of)
         if c < 0:
             return self.machine_of[resource], 1
-        return len(self.of_machine) + c, _machines(n_slots, self.of_member[c])
+        return len(self.of_machine) + c, ceil(n_slots / self.of_member[c])
 
     def machines_with(self, n_slots: Sequence[int]) -> list[int]:
-        """The number of machines with so many slots in each cluster."""
-        return [_machines(n, of_one) for n, of_one in zip(n_slots, self.of_member, strict=True)]
-
-
-def _machines(n_slots: int, of_one: int) -> int:
-    """A machine of which only some slots are used counts."""
-    return -(-n_slots // of_one)
+        """The number of machines with so many slots in each cluster, of which some are perhaps not used."""
+        return [ceil(n / of_one) for n, of_one in zip(n_slots, self.of_member, strict=True)]

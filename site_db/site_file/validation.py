@@ -18,9 +18,11 @@ Names = Mapping[str, None]
 
 
 def errors(site: SiteFile) -> Iterator[Error]:
-    known = {kind: _names_of(site, kind) for kind in KINDS}
+    known: dict[str, Names] = {}
     for kind in KINDS:
-        yield from _twice(KINDS[kind].singular, _named(site, kind))
+        named = [*_named(site, kind)]
+        yield from _twice(KINDS[kind].singular, named)
+        known[kind] = dict.fromkeys(name for _, name in named)
     for kind in KINDS:
         yield from _of_references(site, kind, known)
     if not known["machines"]:
@@ -37,7 +39,7 @@ def errors_of_file(site: SiteFile) -> Iterator[Error]:
     """As `errors`, and requests for several partitions of which only some exist. Jobs that request only
     partitions that are gone may be of the past (`never_satisfied`)."""
     yield from errors(site)
-    known = {"partitions": _names_of(site, "partitions")}
+    known: dict[str, Names] = {"partitions": dict.fromkeys(table.name for table in site.partitions)}
     for k, job_class in enumerate(site.job_classes):
         names = () if job_class.request is None else job_class.request.partitions
         if not known["partitions"].keys().isdisjoint(names):
@@ -56,10 +58,6 @@ def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
 def slots_of(site: SiteFile) -> dict[str, int]:
     """The number of slots of each machine."""
     return {name: group.slots for group in site.machines for name in group.names}
-
-
-def _names_of(site: SiteFile, kind: str) -> Names:
-    return dict.fromkeys(name for _, name in _named(site, kind))
 
 
 def _of_references(site: SiteFile, kind: str, known: Mapping[str, Names]) -> Iterator[Error]:

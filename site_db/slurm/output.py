@@ -87,85 +87,61 @@ def objects_in(
 ) -> Iterator[tuple[str, int, Object]]:
     """The objects in the lists `keys` of one or several documents, each with its key and line. They are
     decoded one by one. Raises InvalidFile."""
-    scan = _Scanner(text, path, expected)
-    while not scan.is_at_the_end:
-        for key in scan.members():
-            is_list = key in keys and scan.sees("[")
-            for begin, found in scan.elements() if is_list else [(scan.at, scan.value())]:
-                if is_list and isinstance(found, dict):
-                    yield key, scan.line(begin), found
-                elif key in keys and (is_list or found):
-                    raise scan.mistake(f"'{key}' is not a list of objects", begin)
+    decode = json.JSONDecoder().raw_decode
+    place, line, counted_to = 0, 1, 0
 
+    def mistake(sentence: str, at: int) -> InvalidFile:
+        return InvalidFile(f"{path}, line {text.count(chr(10), 0, at) + 1}: {sentence}; {expected}")
 
-class _Scanner:
-    """Decodes the values of a text one by one."""
+    def unreadable(why: str, at: int) -> InvalidFile:
+        return mistake(f"this JSON cannot be read: {why}", at)
 
-    def __init__(self, text: str, path: Path, expected: str) -> None:
-        self._text, self._path, self._expected = text, path, expected
-        self._decode = json.JSONDecoder().raw_decode
-        self.at = 0
-        self._go_to(0)
-        self._counted = 1, 0
+    def skip_blanks(at: int) -> None:
+        nonlocal place
+        found = _BLANKS.match(text, at)
+        place = at if found is None else found.end()
 
-    @property
-    def is_at_the_end(self) -> bool:
-        return self.at == len(self._text)
+    def take(sign: str) -> None:
+        if not text.startswith(sign, place):
+            raise unreadable(f"Expecting '{sign}'", place)
+        skip_blanks(place + 1)
 
-    def sees(self, sign: str) -> bool:
-        return self._text.startswith(sign, self.at)
-
-    def value(self) -> Any:
+    def value() -> Any:
         try:
-            found, at = self._decode(self._text, self.at)
+            found, end = decode(text, place)
         except json.JSONDecodeError as error:
-            raise self._unreadable(error.msg, error.pos) from None
+            raise unreadable(error.msg, error.pos) from None
         except (ValueError, RecursionError):
             why = "it is nested too deeply, or a number has too many digits"
-            raise self._unreadable(why, self.at) from None
-        self._go_to(at)
+            raise unreadable(why, place) from None
+        skip_blanks(end)
         return found
 
-    def members(self) -> Iterator[str]:
-        """Of an object; after each, its value has to be taken."""
-        for _ in self._separated("{", "}"):
-            key = self.value()
-            self._take(":")
-            yield key
+    def separated(first: str, last: str) -> Iterator[int]:
+        """The places of the members of an object, or of the elements of a list, which have to be taken."""
+        take(first)
+        while not text.startswith(last, place):
+            yield place
+            if not text.startswith(last, place):
+                take(",")
+        take(last)
 
-    def elements(self) -> Iterator[tuple[int, Any]]:
-        """Of a list, with their places."""
-        for _ in self._separated("[", "]"):
-            yield self.at, self.value()
-
-    def line(self, place: int) -> int:
-        """That of a place; they are asked for in order."""
-        line, counted_to = self._counted
-        self._counted = line + self._text.count("\n", counted_to, place), place
-        return self._counted[0]
-
-    def mistake(self, sentence: str, place: int) -> InvalidFile:
-        return InvalidFile(f"{self._path}, line {self.line(place)}: {sentence}; {self._expected}")
-
-    def _unreadable(self, why: str, place: int) -> InvalidFile:
-        return self.mistake(f"this JSON cannot be read: {why}", place)
-
-    def _go_to(self, at: int) -> None:
-        found = _BLANKS.match(self._text, at)
-        self.at = at if found is None else found.end()
-
-    def _separated(self, first: str, last: str) -> Iterator[None]:
-        self._take(first)
-        while not self.sees(last):
-            yield
-            if not self.sees(last):
-                self._take(",")
-        self._take(last)
-
-    def _take(self, sign: str) -> None:
-        if not self.sees(sign):
-            raise self._unreadable(f"Expecting '{sign}'", self.at)
-        self._go_to(self.at + 1)
+    skip_blanks(0)
+    while place < len(text):
+        for _ in separated("{", "}"):
+            key = value()
+            take(":")
+            if key not in keys or not text.startswith("[", place):
+                begin = place
+                if value() and key in keys:
+                    raise mistake(f"'{key}' is not a list of objects", begin)
+                continue
+            for begin in separated("[", "]"):
+                found = value()
+                if not isinstance(found, dict):
+                    raise mistake(f"'{key}' is not a list of objects", begin)
+                line, counted_to = line + text.count("\n", counted_to, begin), begin
+                yield key, line, found
 
 
 def at(entry: object, path: str) -> object:

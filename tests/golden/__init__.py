@@ -9,6 +9,6 @@ the signatures of the Python interface and the seeds that seeded bugs need (`in_
 program or module is not on this computer is skipped, with the reason.
 
 When an intended change alters a hash, `write GROUP` renews it and the commit says why. A change of how a
-column is represented, and not of its values, alters no hash: it is undone in `hashes.CANONICAL`. To see what
+column is represented, and not of its values, alters no hash: it is undone in `hashes._canonical`. To see what
 became different, compare the output of `show` with that of the commit before.
 """

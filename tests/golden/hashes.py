@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -36,28 +36,32 @@ VARIABLE_TEXT = [
 ]
 
 
-def _node_sets(column: pl.Series) -> pl.Series:
-    """Sets of nodes as text, like `0-3 5`, also if they are lists of numbers or of first and last nodes."""
-    if column.dtype.base_type() is not pl.List:
-        return column
-
-    def text(nodes: pl.Series) -> str:
-        if nodes.dtype.base_type() is pl.Struct:
-            ranges = [tuple(node.values()) for node in nodes]
-        else:
-            ranges = []
-            for node in nodes:
-                if ranges and ranges[-1][1] == node - 1:
-                    ranges[-1] = (ranges[-1][0], node)
-                else:
-                    ranges.append((node, node))
-        return " ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
-
-    return pl.Series(column.name, [None if nodes is None else text(nodes) for nodes in column], pl.String)
+def _node_set(nodes: pl.Series) -> str:
+    """Like `0-3 5`."""
+    ranges = [tuple(node.values()) for node in nodes]
+    return " ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in ranges)
 
 
-CANONICAL: dict[str, Callable[[pl.Series], pl.Series]] = {"machines": _node_sets}
-"""By column of a trace: back to the representation of which the hash was made."""
+def _share(node: int, chunks: int, gpus: int) -> str:
+    """Like `7:2@0,1`."""
+    places = [str(place) for place in range(gpus.bit_length()) if gpus >> place & 1]
+    return f"{node}:{chunks}@{','.join(places)}" if places else f"{node}:{chunks}"
+
+
+def _canonical(frame: pl.DataFrame) -> pl.DataFrame:
+    """The facts of a trace in the representation of which the hashes were made: sets of nodes as text, and
+    shares of nodes in the detail of starts."""
+    if "shares" not in frame.columns:
+        return frame
+    machines = [None if nodes is None else _node_set(nodes) for nodes in frame["machines"]]
+    shares = [
+        None if cell is None else " ".join(_share(*share.values()) for share in cell)
+        for cell in frame["shares"].to_list()
+    ]
+    return frame.with_columns(
+        machines=pl.Series(machines, dtype=pl.String),
+        detail=pl.coalesce(pl.Series(shares, dtype=pl.String), "detail"),
+    ).drop("shares")
 
 
 def short(text: str | bytes) -> str:
@@ -68,9 +72,8 @@ def short(text: str | bytes) -> str:
 
 def _columns(frame: pl.DataFrame) -> Content:
     found = {"rows": str(len(frame))}
-    for column in frame:
+    for column in _canonical(frame):
         if column.name not in MEASURED:
-            column = CANONICAL.get(column.name, lambda same: same)(column)
             nested = column.dtype.is_nested() or column.dtype == pl.Binary
             texts = map(repr, column) if nested else column.cast(pl.String).fill_null("\0")
             found[column.name] = short("\n".join(texts))

@@ -37,9 +37,9 @@ from scheduler.model import (
     Schedule,
     Site,
 )
-from scheduler.notices import RunEnded, RunLost
+from scheduler.notices import MonitorNews, Notice, RunEnded, RunLost, RunPreempted, TimePassed
 from scheduler.ports import AnyScheduler
-from scheduler.resource_manager import OnMachines
+from scheduler.resource_manager import OnMachines, ResourceManager
 
 Reading = MachineReading | InterconnectReading
 NO_TARGET = "the test assigned it no resource"
@@ -92,9 +92,9 @@ class RecordingDispatcher:
 class ScriptedMonitor:
     """Tells once what was put into `unread`."""
 
-    unread: list[Reading] = field(default_factory=list)
+    unread: list[Any] = field(default_factory=list)
 
-    def news(self) -> Sequence[Reading]:
+    def news(self) -> Sequence[Any]:
         told = self.unread.copy()
         self.unread.clear()
         return told
@@ -192,8 +192,71 @@ class Ruthless:
         return Mct().schedule(freed)._replace(preemptions=victims)
 
 
-class Desk:
-    """A manager among recording fakes. Jobs are numbers; the run of a job is its last dispatched one."""
+class ByHand:
+    """A manager among recording fakes, driven by hand. Jobs are numbers; the run of a job is its last one."""
+
+    manager: ResourceManager
+
+    def __init__(self) -> None:
+        self.clock = HandClock()
+        self.dispatcher = RecordingDispatcher(self.clock)
+        self.monitor = ScriptedMonitor()
+
+    def follow(self) -> None:
+        """After each notice: a round, if it is wanted."""
+        if self.manager.wants_round:
+            self.manager.run_round()
+
+    def run_of(self, job: int) -> RunId:
+        return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)
+
+    def notify(self, notice: Notice, at_s: float | None = None) -> None:
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.handle(notice)
+        self.follow()
+
+    def end(self, job: int, at_s: float | None = None) -> None:
+        """The run of `job` came to its end."""
+        self.notify(RunEnded(self.run_of(job), self.clock.now_s if at_s is None else at_s), at_s)
+
+    def stop(self, job: int, at_s: float | None = None) -> None:
+        """The preemption of the run of `job` was carried out."""
+        self.notify(RunPreempted(self.run_of(job)), at_s)
+
+    def lose(self, job: int, found_down: Iterable[int | str] = (), at_s: float | None = None) -> None:
+        """The run of `job`, or the order for it, came to nothing."""
+        lost_s = self.clock.now_s if at_s is None else at_s
+        self.notify(RunLost(self.run_of(job), lost_s, tuple(found_down)), at_s)
+
+    def observe(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
+        """The monitor has a reading."""
+        time_s = self.clock.now_s if measured_s is None else measured_s
+        reading = MachineReading if isinstance(subject, int) else InterconnectReading
+        self.monitor.unread.append(reading(subject, up, time_s))  # type: ignore[arg-type]
+        self.notify(MonitorNews())
+
+    def wake(self, at_s: float | None = None) -> float:
+        """Time has passed: without `at_s`, until the manager wanted to be woken. Returns the time."""
+        at_s = self.manager.wakes_at_s if at_s is None else at_s
+        self.notify(TimePassed(), at_s)
+        return self.clock.now_s
+
+    @property
+    def started(self) -> list[tuple[int, str]]:
+        """(job, nodes) of each order to start."""
+        return [(int(order.job.id), str(order.machines)) for _, order in self.dispatcher.orders]
+
+    @property
+    def preempted(self) -> list[tuple[float, int]]:
+        """(time, job) of each order to preempt."""
+        job_of = {order.run: order.job.id for _, order in self.dispatcher.orders}
+        return [(time_s, job_of[run]) for time_s, run in self.dispatcher.preemptions]
+
+
+class Desk(ByHand):
+    """A mapping manager, whose books are checked after each notice."""
+
+    manager: MappingManager
 
     def __init__(
         self,
@@ -205,9 +268,7 @@ class Desk:
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
         preemption: PreemptionPolicy | None = None,
     ) -> None:
-        self.clock = HandClock()
-        self.dispatcher = RecordingDispatcher(self.clock)
-        self.monitor = ScriptedMonitor()
+        super().__init__()
         self.experience = TableExperience(
             site, seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
         )
@@ -250,51 +311,13 @@ class Desk:
             self.submit(*job)
         self.round(at_s)
 
-    def run_of(self, job: int) -> RunId:
-        return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)
-
-    def end(self, job: int, at_s: float | None = None) -> None:
-        """The notice that the run of `job` came to its end."""
-        self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_ended(RunEnded(self.run_of(job), self.clock.now_s))
-        check_books(self.manager)
-
-    def stop(self, job: int, at_s: float | None = None) -> None:
-        """The notice that the preemption of the run of `job` was carried out."""
-        self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_preempted(self.run_of(job))
-        check_books(self.manager)
-
-    def lose(self, job: int, found_down: Iterable[int | str] = (), at_s: float | None = None) -> None:
-        """The notice that the run of `job`, or the order for it, came to nothing."""
-        self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_lost(RunLost(self.run_of(job), self.clock.now_s, tuple(found_down)))
-        check_books(self.manager)
-
-    def observe(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
-        """The monitor has a reading."""
-        time_s = self.clock.now_s if measured_s is None else measured_s
-        reading = MachineReading if isinstance(subject, int) else InterconnectReading
-        self.monitor.unread.append(reading(subject, up, time_s))  # type: ignore[arg-type]
-        self.manager.on_monitor_news()
-        check_books(self.manager)
-
-    def wake(self, at_s: float) -> None:
-        """Time has passed."""
-        self.clock.now_s = at_s
-        self.manager.on_time_passed()
+    def follow(self) -> None:
         check_books(self.manager)
 
     @property
     def dispatched(self) -> list[tuple[float, int, int]]:
         """(time, job, resource) of each order to start."""
         return [(time_s, order.job.id, order.resource) for time_s, order in self.dispatcher.orders]
-
-    @property
-    def preempted(self) -> list[tuple[float, int]]:
-        """(time, job) of each order to preempt."""
-        job_of = {order.run: order.job.id for _, order in self.dispatcher.orders}
-        return [(time_s, job_of[run]) for time_s, run in self.dispatcher.preemptions]
 
     @property
     def planned(self) -> dict[int, tuple[float, float]]:

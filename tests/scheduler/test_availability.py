@@ -44,23 +44,6 @@ def one_cluster(size: int, least_share: float) -> Site:
 # -- machines and clusters ---------------------------------------------------------------------------------
 
 
-def test_everything_is_up_until_a_reading_says_otherwise() -> None:
-    availability = Availability(LAB)
-    assert availability.up.all()
-    assert availability.members() == ((0, 1, 2), (2, 3))
-
-
-def test_a_down_machine_is_removed_from_all_its_clusters() -> None:
-    availability = after(machine(2, False))
-    assert availability.up.tolist() == [True, True, False, True]
-    assert availability.members() == ((0, 1), ())
-
-
-def test_a_cluster_regains_a_member_that_recovers() -> None:
-    availability = after(machine(1, False, 1.0), machine(1, True, 2.0))
-    assert availability.members() == ((0, 1, 2), (2, 3))
-
-
 @pytest.mark.parametrize(("size", "available", "least_share"), [(25, 7, 0.28), (10, 3, 0.3), (3, 2, 2 / 3)])
 def test_a_cluster_is_open_at_exactly_its_least_share_of_members(
     size: int, available: int, least_share: float
@@ -76,23 +59,9 @@ def test_a_cluster_without_members_is_closed_even_with_a_least_share_of_zero() -
     assert availability.members() == ((),)
 
 
-def test_a_cluster_needs_only_one_working_interconnect() -> None:
-    assert after(link("lan", False)).members() == ((0, 1, 2), (2, 3))
-    assert after(link("lan", False), link("wan", False)).members() == ((), (2, 3))
-
-
-def test_a_cluster_reconnects_when_one_interconnect_recovers() -> None:
-    availability = after(link("lan", False), link("wan", False), link("wan", True))
-    assert availability.members() == ((0, 1, 2), (2, 3))
-
-
 def test_a_cluster_without_members_is_never_open() -> None:
     availability = after(link("lan", False), site=make_site(1, [ClusterOf((), ("lan",))]))
     assert availability.members() == ((),)
-
-
-def test_machines_of_a_disconnected_cluster_stay_up() -> None:
-    assert after(link("lan", False), link("wan", False)).up.all()
 
 
 # -- what changed ------------------------------------------------------------------------------------------
@@ -117,17 +86,6 @@ def test_a_reading_without_news_changes_nothing() -> None:
 # -- which reading counts ----------------------------------------------------------------------------------
 
 
-def test_an_older_reading_does_not_override_a_newer_one() -> None:
-    availability = after(machine(0, False, 10.0), link("lan", False, 10.0), link("wan", False, 10.0))
-    assert availability.read([machine(0, True, 9.0), link("lan", True, 9.0)]) == []
-    assert not availability.up[0]
-    assert availability.members()[0] == ()
-
-
-def test_the_last_of_two_simultaneous_readings_wins() -> None:
-    assert after(machine(0, False, 5.0), machine(0, True, 5.0)).up[0]
-
-
 def test_resources_found_down_by_a_failed_order_stay_down_until_a_later_reading() -> None:
     availability = Availability(LAB)
     assert availability.read(RunLost(RunId(0), 10.0, (3, "lan", "wan")).readings) == [0, 1, 2, 3]
@@ -135,11 +93,6 @@ def test_resources_found_down_by_a_failed_order_stay_down_until_a_later_reading(
     assert availability.read([machine(3, True, 11.0)]) == [2, 3]
     assert availability.members() == ((), (2, 3))
     assert availability.read([link("wan", True, 10.0)]) == [0, 1, 2]
-
-
-def test_each_resource_has_its_own_reading_times() -> None:
-    availability = after(machine(0, False, 10.0))
-    assert availability.read([machine(1, False, 5.0)]) != []
 
 
 # -- what can still start ----------------------------------------------------------------------------------

@@ -45,22 +45,6 @@ def times(*runs: Run) -> list[tuple[float, float]]:
 # -- ready times -------------------------------------------------------------------------------------------
 
 
-def test_a_machine_is_ready_at_the_estimated_end_of_its_last_run() -> None:
-    commitments = committed(run(0, [0], 0, 10), run(1, [0, 1], 10, 16))
-    assert commitments.ready_s().tolist() == [16, 16, 0]
-
-
-def test_a_run_inserted_before_another_does_not_change_the_ready_time() -> None:
-    commitments = committed(run(0, [0], 50, 60), run(1, [0], 0, 10))
-    assert commitments.ready_s()[0] == 60
-
-
-def test_a_view_that_ignores_a_queue_excludes_its_runs() -> None:
-    commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"), run(2, [1], 0, 5, "low"))
-    assert commitments.ready_s(LOW).tolist() == [10, 0, 0]
-    assert commitments.ready_s(NONE).tolist() == [30, 5, 0]
-
-
 def test_ready_times_without_victims_also_exclude_ignored_queues() -> None:
     commitments = committed(run(0, [0], 0, 10), run(1, [0], 10, 30, "low"), run(2, [0], 30, 45))
     assert commitments.ready_s_without(0, frozenset({RunId(2)}), NONE) == 30
@@ -68,35 +52,7 @@ def test_ready_times_without_victims_also_exclude_ignored_queues() -> None:
     assert commitments.ready_s_without(0, frozenset({RunId(0), RunId(2)}), LOW) == 0
 
 
-def test_removing_a_run_keeps_the_ready_times_of_the_others() -> None:
-    first, last, low = run(0, [0], 0, 10), run(1, [0], 10, 20), run(2, [0], 20, 30, "low")
-    commitments = committed(first, last, low)
-    commitments.remove(first)
-    assert commitments.ready_s()[0] == 30
-    commitments.remove(low)
-    assert commitments.ready_s()[0] == 20
-    commitments.remove(last)
-    assert commitments.ready_s(NONE)[0] == commitments.ready_s(LOW)[0] == 0
-
-
 # -- the line ----------------------------------------------------------------------------------------------
-
-
-def test_runs_are_sorted_by_start_then_by_decision() -> None:
-    late, early, second = run(0, [0], 20, 30), run(1, [0], 0, 10), run(2, [0], 20, 25)
-    commitments = committed(late, early, second)
-    assert commitments.on(0) == (early, late, second)
-    assert commitments.first_on(0) is early
-    assert commitments.first_on(1) is None
-
-
-def test_a_run_may_start_only_if_it_is_first_on_all_its_machines() -> None:
-    alone, pair = run(0, [0], 0, 10), run(1, [0, 1], 10, 20)
-    commitments = committed(alone, pair)
-    assert commitments.is_first_everywhere(alone)
-    assert not commitments.is_first_everywhere(pair)
-    commitments.remove(alone)
-    assert commitments.is_first_everywhere(pair)
 
 
 def test_no_run_is_inserted_before_a_started_run() -> None:

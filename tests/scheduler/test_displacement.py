@@ -20,17 +20,15 @@ from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import (
     Job,
     JobId,
-    MachineReading,
     NodeSchedule,
     RunId,
 )
 from scheduler.node_request import Gpus, Node, Request
-from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
-from scheduler.testing.consumable_nodes import running_first
+from scheduler.testing.rigid import running_first
 from tests.examples import up_to
-from tests.scheduler.fakes import HandClock, RecordingDispatcher, ScriptedMonitor
+from tests.scheduler.fakes import ByHand
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, place, remove
 from tests.scheduler.free_nodes.test_consumable_backfilling import (
     request_of,
@@ -46,8 +44,8 @@ CORE = Request()
 GPU = Request(gpus=Gpus(1))
 
 
-class Nodes:
-    """A manager of nodes whose notices a test gives. Jobs are numbers; a job's run is its last one."""
+class Nodes(ByHand):
+    """A manager of nodes with queues."""
 
     def __init__(
         self,
@@ -56,9 +54,7 @@ class Nodes:
         scheduler: AnyScheduler | None = None,
         preemption: PreemptionPolicy | None = None,
     ) -> None:
-        self.clock = HandClock()
-        self.dispatcher = RecordingDispatcher(self.clock)
-        self.monitor = ScriptedMonitor()
+        super().__init__()
         ports = OnFreeNodes(
             self.clock, self.dispatcher, len(nodes), UserEstimates(), self.monitor, nodes=nodes
         )
@@ -72,47 +68,13 @@ class Nodes:
         refusal = self.manager.on_job_arrived(
             Job(JobId(job), "rigid", self.clock.now_s, queue=queue, estimate_s=takes_s, request=request)
         )
-        self.round_if_wanted()
+        self.follow()
         return refusal
-
-    def run_of(self, job: int) -> RunId:
-        return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)
-
-    def stop(self, *jobs: int) -> None:
-        """The runs of these jobs were stopped."""
-        for job in jobs:
-            self.manager.on_run_preempted(self.run_of(job))
-            self.round_if_wanted()
-
-    def end(self, job: int, at_s: float | None = None) -> None:
-        self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_ended(RunEnded(self.run_of(job), self.clock.now_s))
-        self.round_if_wanted()
-
-    def lose(self, job: int, node: int) -> None:
-        self.manager.on_run_lost(RunLost(self.run_of(job), self.clock.now_s, (node,)))
-        self.round_if_wanted()
-
-    def repair(self, node: int) -> None:
-        self.clock.now_s += 1.0
-        self.monitor.unread.append(MachineReading(node, True, self.clock.now_s))
-        self.manager.on_monitor_news()
-        self.round_if_wanted()
-
-    def round_if_wanted(self) -> None:
-        if self.manager.wants_round:
-            self.manager.run_round()
-
-    @property
-    def started(self) -> list[tuple[int, str]]:
-        """(job, nodes) of each order so far."""
-        return [(int(order.job.id), str(order.machines)) for _, order in self.dispatcher.orders]
 
     @property
     def stopping(self) -> list[int]:
         """The job of each run that was ordered to stop so far."""
-        job_of = {order.run: int(order.job.id) for _, order in self.dispatcher.orders}
-        return [job_of[run] for _, run in self.dispatcher.preemptions]
+        return [int(job) for _, job in self.preempted]
 
     @property
     def waiting(self) -> list[int]:
@@ -226,40 +188,6 @@ def test_nothing_is_displaced_for_a_job_that_would_not_fit_anyway() -> None:
     assert nodes.stopping == [2], "now it would"
 
 
-def test_nothing_is_displaced_for_a_job_that_fits() -> None:
-    nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "urgent")
-    assert nodes.started == [(1, "0"), (2, "1")]
-    assert nodes.stopping == []
-
-
-def test_a_job_displaces_only_runs_of_the_queues_that_its_queue_displaces() -> None:
-    nodes = Nodes(Node(3, 0))
-    for job, queue in ((1, "low"), (2, "middle"), (3, "urgent"), (4, "urgent"), (5, "urgent")):
-        nodes.submit(job, queue)
-    assert nodes.stopping == [1]
-
-
-def test_a_job_with_a_gpu_displaces_only_runs_that_hold_what_it_needs() -> None:
-    """Jobs 2 and 3 started later than job 1, but hold no GPU; job 4 holds one of another node."""
-    nodes = Nodes(Node(4, 0, ("a",)), Node(4, 0))
-    nodes.submit(1, "low", GPU)
-    nodes.submit(2, "low")
-    nodes.submit(3, "low", Request(cores=4))
-    nodes.submit(4, "urgent", GPU)
-    assert nodes.stopping == [1]
-
-
-def test_of_the_runs_that_are_not_needed_those_that_started_first_are_kept() -> None:
-    """Job 5 needs three cores. Jobs 4 and 3 have two, so job 2 is added, after which job 3 is not needed."""
-    nodes = Nodes(Node(5, 0))
-    for job, cores in ((1, 1), (2, 2), (3, 1), (4, 1)):
-        nodes.submit(job, "low", Request(cores=cores), at_s=float(job))
-    nodes.submit(5, "urgent", Request(cores=3))
-    assert nodes.stopping == [4, 2]
-
-
 def test_a_run_that_ends_before_it_is_stopped_is_complete_and_its_room_is_used() -> None:
     nodes = Nodes(Node(1, 0))
     nodes.submit(1, "low")
@@ -286,7 +214,8 @@ def test_the_room_of_a_run_is_not_promised_twice() -> None:
     nodes.submit(4, "urgent")
     nodes.submit(5, "urgent")
     assert nodes.stopping == [3, 2]
-    nodes.stop(2, 3)
+    nodes.stop(2)
+    nodes.stop(3)
     assert sorted(nodes.started[3:]) == [(4, "1"), (5, "2")]
     assert nodes.stopping == [3, 2]
 
@@ -339,8 +268,8 @@ def test_runs_stopped_for_one_job_are_over_when_the_last_one_ends_or_fails(ends:
     if ends:
         nodes.end(2)
     else:
-        nodes.lose(2, node=1)
-        nodes.repair(1)
+        nodes.lose(2, [1])
+        nodes.observe(1, up=True)
     assert nodes.started[2:3] == [(3, "0-1")]
 
 
@@ -363,10 +292,10 @@ def test_a_node_that_is_down_is_no_reason_to_displace_what_else_runs() -> None:
     nodes = Nodes(Node(1, 0), Node(1, 0))
     nodes.submit(1, "low")
     nodes.submit(2, "low")
-    nodes.lose(2, node=1)
+    nodes.lose(2, [1])
     nodes.submit(3, "urgent", Request(chunks=2))
     assert nodes.stopping == []
-    nodes.repair(1)
+    nodes.observe(1, up=True)
     assert nodes.stopping == [1]
 
 

@@ -74,12 +74,6 @@ PAIR = 3
 # -- arrivals ----------------------------------------------------------------------------------------------
 
 
-def test_a_job_for_an_unknown_queue_is_refused_with_its_name() -> None:
-    desk = machines(1)
-    assert desk.submit(1, queue="express") == "there is no queue 'express'"
-    assert not desk.manager.wants_round
-
-
 def test_a_job_of_a_user_without_access_is_refused_before_scheduling() -> None:
     desk = machines(1, 10.0, QueuePolicy("staff", users=frozenset({"ann"})))
     refusal = desk.submit(1, 0, queue="staff", user="bob")
@@ -132,26 +126,6 @@ def test_the_first_planned_run_does_not_wait_for_its_planned_time() -> None:
     desk.submit(1, 0, not_before_s=50.0)
     desk.round()
     assert desk.dispatched == [(0.0, 1, 0)]
-
-
-def test_a_cluster_run_waits_for_its_last_member() -> None:
-    desk = with_pair()
-    desk.serve((1, 0), (2, 1), (3, PAIR))
-    desk.end(1, 8.0)
-    assert (8.0, 3, PAIR) not in desk.dispatched
-    desk.end(2, 14.0)
-    assert desk.dispatched[-1] == (14.0, 3, PAIR)
-
-
-def test_a_member_reserved_for_a_cluster_run_starts_no_later_run() -> None:
-    desk = with_pair()
-    for job, resource in ((1, 0), (2, 1), (3, PAIR), (4, 0)):
-        desk.submit(job, resource)
-    desk.round()
-    desk.end(1, 8.0)
-    desk.end(2, 14.0)
-    desk.end(3, 20.0)
-    assert desk.dispatched[2:] == [(14.0, 3, PAIR), (20.0, 4, 0)]
 
 
 def test_a_waiting_job_is_offered_again_and_its_reason_is_reported() -> None:
@@ -209,9 +183,7 @@ def test_remap_maps_planned_runs_again_but_not_started_ones() -> None:
 
 def test_under_remap_an_end_requests_a_round_while_runs_are_planned() -> None:
     desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
-    for job, resource in ((1, 0), (2, 1), (3, 0)):
-        desk.submit(job, resource)
-    desk.round()
+    desk.serve((1, 0), (2, 1), (3, 0))
     desk.end(2, 4.0)
     assert desk.manager.wants_round
 
@@ -228,8 +200,7 @@ class Unscanned(dict[JobId, Run]):
 def test_a_round_looks_only_at_the_planned_runs_of_queues_that_remap() -> None:
     desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
     for job, queue in ((1, "middle"), (2, "middle"), (3, "low")):
-        desk.submit(job, 0, queue)
-    desk.round()
+        desk.serve((job, 0, queue))
     assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
     desk.manager._planned = Unscanned(desk.manager._planned)
     desk.manager.on_run_lost(RunLost(RunId(99), 0.0))
@@ -424,9 +395,7 @@ def test_a_withdrawn_run_cancels_its_wake_time() -> None:
 
 def test_a_high_queue_sees_ready_times_without_the_displaced_queue() -> None:
     desk = machines(3, 10.0, HIGH, MIDDLE, LOW)
-    for job, resource, queue in ((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low")):
-        desk.submit(job, resource, queue)
-    desk.round()
+    desk.serve((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low"))
     desk.serve((5, 2, "high"), (6, 2, "middle"), at_s=4.0)
     assert desk.scheduler.ready_s[-2:] == [[4.0, 10.0, 4.0], [20.0, 20.0, 14.0]]
     assert desk.preempted == []
@@ -462,16 +431,6 @@ def test_a_preempted_job_restarts_elsewhere_only_after_the_notice() -> None:
     assert desk.dispatched[1:] == [(6.0, 2, 0), (6.0, 1, 1)]
 
 
-def test_a_run_waiting_for_its_own_preemption_is_not_planned_in_the_past() -> None:
-    desk = machines(2, 10.0, HIGH, LOW)
-    desk.serve((1, 0, "low"))
-    desk.submit(2, 0, "high")
-    desk.scheduler.targets[1] = 1
-    desk.round(4.0)
-    desk.serve((3, 1, "low"), at_s=8.0)
-    assert desk.planned == {2: (8.0, 18.0), 1: (8.0, 18.0), 3: (18.0, 28.0)}
-
-
 def test_an_overlapping_planned_low_run_is_withdrawn_without_an_order() -> None:
     desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
     desk.serve((1, 0, "middle"), (2, 0, "low"))
@@ -491,16 +450,6 @@ def test_a_low_run_that_does_not_overlap_the_high_run_is_not_displaced() -> None
     assert desk.planned == {4: (10.0, 20.0), 3: (20.0, 30.0), 2: (30.0, 40.0)}
 
 
-def test_preempting_a_parallel_low_run_frees_all_its_machines() -> None:
-    desk = with_pair(HIGH, LOW)
-    desk.serve((1, PAIR, "low"), (2, 1, "low"))
-    desk.submit(3, 0, "high")
-    desk.scheduler.targets[1] = 2
-    desk.round(2.0)
-    desk.stop(1)
-    assert set(desk.dispatched[1:]) == {(2.0, 3, 0), (2.0, 2, 1), (2.0, 1, 2)}
-
-
 def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices() -> None:
     desk = with_pair(HIGH, LOW)
     desk.serve((1, 0, "low"), (2, 1, "low"))
@@ -512,37 +461,6 @@ def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices(
     assert desk.dispatched[2:] == [(4.0, 3, PAIR)]
 
 
-def test_runs_of_a_queue_that_is_not_displaced_are_never_preempted() -> None:
-    desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
-    desk.serve((1, 0, "middle"))
-    desk.serve((2, 0, "high"), at_s=2.0)
-    assert desk.preempted == []
-    assert desk.planned == {2: (10.0, 20.0)}
-
-
-def test_an_overdue_low_run_is_preempted_like_any_other() -> None:
-    desk = machines(1, 10.0, HIGH, LOW)
-    desk.serve((1, 0, "low"))
-    desk.serve((2, 0, "high"), at_s=30.0)
-    assert desk.preempted == [(30.0, 1)]
-
-
-def test_a_low_run_that_ends_when_the_high_run_starts_is_not_preempted() -> None:
-    desk = with_pair(HIGH, MIDDLE, LOW)
-    desk.serve((1, 0, "low"), (2, 1, "middle"))
-    desk.serve((3, PAIR, "high"), at_s=2.0)
-    assert desk.preempted == []
-    assert desk.planned == {3: (10.0, 16.0)}
-
-
-def test_a_run_is_not_preempted_twice() -> None:
-    desk = machines(1, 10.0, HIGH, LOW)
-    desk.serve((1, 0, "low"))
-    desk.serve((2, 0, "high"), at_s=4.0)
-    desk.serve((3, 0, "high"), at_s=5.0)
-    assert desk.preempted == [(4.0, 1)]
-
-
 def test_a_start_early_by_a_rounding_error_does_not_overtake_the_current_run() -> None:
     early = FixedScheduler(Schedule.of([Assignment(0, 0, 1000.0 - 1e-7, 1010.0 - 1e-7)]))
     desk = Desk(make_site(1), [10.0], (HIGH, LOW), {"high": early})
@@ -551,14 +469,6 @@ def test_a_start_early_by_a_rounding_error_does_not_overtake_the_current_run() -
     desk.round()
     assert desk.dispatched == [(1000.0, 1, 0)]
     assert desk.preempted == [(1000.0, 1)]
-
-
-def test_plans_behind_a_slow_preemption_move_with_time() -> None:
-    desk = machines(1, 10.0, HIGH, LOW)
-    desk.serve((1, 0, "low"))
-    desk.serve((2, 0, "high"), at_s=4.0)
-    desk.serve((3, 0, "high"), at_s=100.0)
-    assert desk.planned == {2: (100.0, 110.0), 3: (110.0, 120.0), 1: (120.0, 130.0)}
 
 
 # -- notices that overtake each other ----------------------------------------------------------------------
@@ -651,9 +561,7 @@ def test_querying_ready_times_without_a_run_changes_nothing() -> None:
 
 def test_without_its_victims_a_machine_is_ready_after_its_planned_runs() -> None:
     desk = machines(2)
-    for job in (1, 2):
-        desk.submit(job, 0)
-    desk.round()
+    desk.serve((1, 0), (2, 0))
     desk.serve((3, 1), at_s=4.0)
     problem = desk.scheduler.problems[-1]
     assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [20.0, 14.0]
@@ -807,9 +715,7 @@ def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> N
 
 def test_a_loss_withdraws_the_other_runs_planned_on_the_failed_resources() -> None:
     desk = with_pair()
-    for job, resource in ((1, 0), (2, 0), (3, PAIR), (4, 1)):
-        desk.submit(job, resource)
-    desk.round()
+    desk.serve((1, 0), (2, 0), (3, PAIR), (4, 1))
     desk.lose(1, [0], at_s=3.0)
     assert desk.waiting == {1, 2, 3}
     assert desk.dispatched[1:] == [(3.0, 4, 1)]
@@ -845,17 +751,6 @@ def test_a_reading_without_news_requests_no_round() -> None:
     assert desk.manager.wants_round
 
 
-def test_runs_behind_a_withdrawn_run_start_at_once() -> None:
-    desk = with_pair()
-    desk.serve((1, 0), (2, PAIR), (3, 1))
-    desk.clock.now_s = 2.0
-    desk.observe("lan", up=False)
-    assert desk.dispatched == [(0.0, 1, 0)]
-    desk.observe("wan", up=False)
-    assert desk.dispatched == [(0.0, 1, 0), (2.0, 3, 1)]
-    assert desk.waiting == {2}
-
-
 # -- degraded clusters -------------------------------------------------------------------------------------
 
 
@@ -867,13 +762,6 @@ def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None
     assert desk.planned == {2: (12.0, 24.0)}
 
 
-def test_a_cluster_below_its_least_share_is_closed() -> None:
-    desk = with_pair(least_share=0.51)
-    desk.observe(1, up=False)
-    desk.serve((1,))
-    assert desk.scheduler.problems[-1].ready_times.cluster_s.tolist() == [INF]
-
-
 def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_open() -> None:
     desk = with_pair(least_share=0.5)
     desk.serve((1, 0), (2, PAIR))
@@ -883,86 +771,10 @@ def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_
     assert desk.planned == {2: (10.0, 22.0)}
 
 
-def test_a_run_on_a_degraded_cluster_is_recorded_with_its_number_of_machines() -> None:
-    desk = with_pair(least_share=0.5)
-    desk.observe(1, up=False)
-    desk.serve((1, PAIR))
-    desk.end(1, 12.0)
-    assert [(record.resource, record.n_machines) for record in desk.experience.records] == [(PAIR, 1)]
-    assert not desk.waiting
-
-
 # -- beliefs that prove wrong ------------------------------------------------------------------------------
 
 
-def test_runs_behind_an_early_end_move_up() -> None:
-    desk = machines(1)
-    for job in (1, 2, 3):
-        desk.submit(job, 0)
-    desk.round()
-    desk.end(1, 4.0)
-    desk.serve((4,), at_s=5.0)
-    assert desk.planned == {3: (14.0, 24.0)}
-    assert desk.scheduler.ready_s[-1] == [24.0]
-
-
-def test_runs_behind_a_late_run_are_planned_after_now() -> None:
-    desk = machines(1)
-    for job in (1, 2):
-        desk.submit(job, 0)
-    desk.round()
-    desk.serve((3,), at_s=17.0)
-    assert desk.planned == {2: (17.0, 27.0)}
-    desk.round(19.0)
-    assert desk.planned == {2: (19.0, 29.0)}
-    assert desk.scheduler.ready_s[-1] == [29.0]
-
-
-def test_a_delay_reaches_the_runs_behind_a_cluster_run_on_every_member() -> None:
-    desk = with_pair()
-    for job, resource in ((1, 0), (2, PAIR), (3, 1), (4, 1)):
-        desk.submit(job, resource)
-    desk.round()
-    desk.round(40.0)
-    assert desk.planned == {2: (40.0, 46.0), 3: (46.0, 56.0), 4: (56.0, 66.0)}
-
-
-def test_runs_moved_behind_a_late_run_do_not_deadlock() -> None:
-    # Job 1 is late and pushes 2 behind it, 2 pushes the pair run 3, and 3 must push 4 on the other member. If
-    # 4 kept its early start, the high pair run 5 would get in line behind 4 and so behind 3 on machine 1, but
-    # before 3 on machine 0: each would wait for the other.
-    seconds = {"work": (10.0, 10.0, 10.0, 6.0), "long": (50.0, 50.0, 50.0, 50.0)}
-    desk = Desk(make_site(3, [ClusterOf((0, 1))]), seconds, (HIGH, LOW))
-    desk.serve((1, 0, "low"), (2, 0, "low", "long"), (3, PAIR, "low"), (4, 1, "low"))
-    desk.submit(5, PAIR, "high", not_before_s=70.0)
-    desk.round(40.0)
-    desk.end(1, 50.0)
-    desk.end(5, 56.0)
-    desk.end(3, 62.0)
-    assert desk.dispatched[1:] == [(50.0, 5, PAIR), (56.0, 3, PAIR), (62.0, 4, 1), (62.0, 2, 0)]
-
-
 # -- experience --------------------------------------------------------------------------------------------
-
-
-def test_a_completed_run_enters_experience_with_its_times() -> None:
-    desk = with_pair()
-    desk.serve((1, PAIR), at_s=3.0)
-    desk.end(1, 8.5)
-    (record,) = desk.experience.records
-    assert (record.job.id, record.resource, record.started_s, record.run_time_s) == (1, PAIR, 3.0, 5.5)
-    assert record.n_machines == 2
-
-
-def test_preempted_and_lost_runs_never_enter_experience() -> None:
-    desk = machines(2)
-    desk.serve((1, 0), (2, 1))
-    desk.submit(3, 0)
-    desk.scheduler.victims.append(desk.run_of(1))
-    desk.round(1.0)
-    desk.stop(1)
-    desk.lose(2, [1], at_s=2.0)
-    assert desk.experience.records == []
 
 
 # -- by chance ---------------------------------------------------------------------------------------------

@@ -11,11 +11,13 @@ from unittest.mock import patch
 
 import numpy as np
 import polars as pl
+from scheduler.free_nodes.kernels.free_set import LAST
+from scheduler.free_nodes.kernels.queue_tree import set_leaf
+from sil.world.compiled_replay import loop
+from sil.world.compiled_replay.engine import Stuck
 
 from scheduler.free_nodes.kernels import identical, ledger, reservations
 from scheduler.free_nodes.kernels import on_nodes as nodes_in_use
-from scheduler.free_nodes.kernels.free_set import LAST
-from scheduler.free_nodes.kernels.queue_tree import set_leaf
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import CHUNKS, CORES, MEMORY, NODE, WHOLE
 from scheduler.node_resources.kernels import backfilling
@@ -27,8 +29,6 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Estimates
 from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.world.compiled_replay import loop
-from sil.world.compiled_replay.engine import Stuck
 from sil.world.events import ORDERS
 from site_db.site_file.cluster import Cluster
 

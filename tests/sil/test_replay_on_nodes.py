@@ -18,7 +18,6 @@ import sil as api
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.core import queue, releases
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.model import Share
 from scheduler.node_resources.core import easy as easy_rule
 from scheduler.node_resources.core import on_nodes, placement, reserving, timeline
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
@@ -26,13 +25,15 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.reading import read_facts
-from sil.trace.requests import request_of, request_text, shares_of, shares_text
+from sil.trace.requests import request_of, request_text
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.settings import Rules
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
+from tests.builders import earlier
 from tests.commands import sil, the_sentence
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
@@ -83,7 +84,7 @@ def test_64_jobs_of_one_core_that_shared_a_node_share_it_again(tmp_path: Path) -
         assert jobs["finish_time"].max() == 3600.0
         assert jobs["starting_time"].max() == 0.0
     facts = read_facts(tmp_path / "out" / "fcfs" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
-    assert facts["machines"].to_list() == ["0"] * 64
+    assert facts.select(MACHINES_AS_TEXT)["machines"].to_list() == ["0"] * 64
 
 
 def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(tmp_path: Path) -> None:
@@ -91,7 +92,8 @@ def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(tmp_path: Path) -
     for jobs in replay(log).values():
         assert jobs["finish_time"].to_list() == [3600.0] * 5
     facts = read_facts(tmp_path / "out" / "easy" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
-    assert facts["machines"].to_list() == ["0-1", "2-3", "4-5", "6-7", "8-9"]
+    machines = facts.select(MACHINES_AS_TEXT)["machines"]
+    assert machines.to_list() == ["0-1", "2-3", "4-5", "6-7", "8-9"]
 
 
 def test_nodes_come_from_the_configuration_and_not_from_where_jobs_ran(tmp_path: Path) -> None:
@@ -398,24 +400,10 @@ def test_a_request_in_a_trace_is_read_as_it_was_written(job: SmallJob) -> None:
     assert request_of(request_text(request)) == request
 
 
-@given(
-    st.lists(
-        st.builds(
-            Share,
-            st.integers(0, 10_000),
-            st.integers(1, 128),
-            st.lists(st.integers(0, 15), max_size=8, unique=True).map(tuple),
-        )
-    )
-)
-def test_shares_in_a_trace_are_read_as_they_were_written(shares: list[Share]) -> None:
-    assert shares_of(shares_text(shares)) == tuple(shares)
-
-
 FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "a chunk more": (lambda text: text.replace(":1@", ":2@"), "it requests 1 chunks and gets 2"),
     "another node": (lambda text: text.replace("10:", "0:"), "GPU 0"),
-    "a GPU twice": (lambda text: text.replace("@0,1", "@0,0"), "get 2 GPUs"),
+    "a GPU twice": (lambda text: text.replace("@0,1", "@0,0"), "get 1 GPU of"),
     "GPUs of another job": (lambda text: text.replace("@2,3", "@0,1"), "GPU 0 of node 10 is not free"),
     "too few GPUs": (lambda text: text.replace("@2,3", "@2"), "get 1 GPU of"),
     "a GPU that is not there": (lambda text: text.replace("@2,3", "@2,9"), "has no GPU 9"),
@@ -433,15 +421,18 @@ def two_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Path) -> None:
+    """Also in a trace of an earlier version, whose shares are text."""
     spoil, sentence = FAULTS[fault]
-    facts = read_facts(two_on_gpus / "out" / "fcfs" / TRACE)
-    nodes = tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
+    path, spoilt = two_on_gpus / "out" / "fcfs" / TRACE, two_on_gpus / "spoilt.parquet"
+    facts, nodes = read_facts(path), tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
     assert first_breach(facts, Capacity(12, nodes=nodes)) is None
     details = [
         spoil(detail) if event == Fact.RUN_STARTED else detail
-        for event, detail in facts.select("event", "detail").iter_rows()
+        for event, detail in earlier(facts).select("event", "detail").iter_rows()
     ]
-    breach = first_breach(facts.with_columns(detail=pl.Series(details)), Capacity(12, nodes=nodes))
+    written = earlier(facts).with_columns(detail=pl.Series(details))
+    written.write_parquet(spoilt, metadata={"sil": "{}"})
+    breach = first_breach(read_facts(spoilt), Capacity(12, nodes=nodes))
     assert breach is not None
     assert breach.rule == NO_RESOURCE_ABOVE_CAPACITY
     assert sentence in breach.message

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler.model import JobClass
-from sil.workload.job_mix import AtOnce, JobMix, Order, Poisson, QueueOrder
+from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
 from sil.world.random_streams import RandomStreams
 
 CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
@@ -17,34 +17,33 @@ def mix(order: Order = Order.RANDOM, **classes: float) -> JobMix:
 
 
 def test_in_cyclic_order_class_is_index_mod_number_of_classes() -> None:
-    jobs = mix(Order.CYCLIC).jobs(5, AtOnce(), CLASSES, np.random.default_rng(0))
+    jobs = mix(Order.CYCLIC).jobs(5, None, CLASSES, np.random.default_rng(0))
     assert [job.job_class for job in jobs] == ["a", "b", "c", "a", "b"]
 
 
 def test_a_shuffled_mix_has_exact_shares_in_random_order() -> None:
     first, second = (
-        mix(Order.SHUFFLED, a=3, b=1).jobs(40, AtOnce(), CLASSES, np.random.default_rng(seed))
-        for seed in (1, 2)
+        mix(Order.SHUFFLED, a=3, b=1).jobs(40, None, CLASSES, np.random.default_rng(seed)) for seed in (1, 2)
     )
     assert Counter(job.job_class for job in first) == {"a": 30, "b": 10}
     assert [job.job_class for job in first] != [job.job_class for job in second]
 
 
 def test_a_random_mix_has_the_given_shares_on_average() -> None:
-    jobs = mix(a=1, b=3).jobs(20_000, AtOnce(), CLASSES, np.random.default_rng(3))
+    jobs = mix(a=1, b=3).jobs(20_000, None, CLASSES, np.random.default_rng(3))
     assert Counter(job.job_class for job in jobs)["b"] / 20_000 == pytest.approx(0.75, abs=0.02)
 
 
 def test_queues_and_users_are_drawn_by_their_shares() -> None:
     drawn = JobMix({"a": 1}, {"high": 1, "low": 4}, {"ann": 1, "bob": 1}).jobs(
-        10_000, AtOnce(), CLASSES, np.random.default_rng(4)
+        10_000, None, CLASSES, np.random.default_rng(4)
     )
     assert Counter(job.queue for job in drawn)["high"] / 10_000 == pytest.approx(0.2, abs=0.02)
     assert Counter(job.user for job in drawn)["ann"] / 10_000 == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_job_knows_the_preferred_machine_classes_of_its_class() -> None:
-    jobs = mix(Order.CYCLIC).jobs(2, AtOnce(), CLASSES, np.random.default_rng(0))
+    jobs = mix(Order.CYCLIC).jobs(2, None, CLASSES, np.random.default_rng(0))
     assert [job.preferred for job in jobs] == [("any",), ()]
 
 
@@ -71,6 +70,6 @@ def test_queues_in_blocks_round_half_to_even_and_the_last_gets_the_rest(
 ) -> None:
     shares = {"high": 0.1, "medium": 0.1, "low": 0.8}
     drawn = JobMix({"a": 1.0}, shares, {"anyone": 1.0}, Order.CYCLIC, QueueOrder.BLOCKS)
-    queues = [job.queue for job in drawn.jobs(n, AtOnce(), CLASSES, np.random.default_rng(0))]
+    queues = [job.queue for job in drawn.jobs(n, None, CLASSES, np.random.default_rng(0))]
     high, medium, low = expected
     assert queues == ["high"] * high + ["medium"] * medium + ["low"] * low

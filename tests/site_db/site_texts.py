@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -433,3 +434,14 @@ def dump(session: Session) -> dict[str, list[tuple[Any, ...]]]:
         columns = [column for column in table.c if not (without_id and column.name == "id")]
         rows[table.name] = sorted((tuple(row) for row in session.execute(select(*columns))), key=repr)
     return rows
+
+
+def of_lines(cases: str) -> dict[str, tuple[str, str, str]]:
+    """Mistakes: a name, the text to be replaced, the mistake, and below what is said."""
+    found = {}
+    for case in re.split(r"\n(?=\S)", cases.strip()):
+        (parts,) = re.findall(r"(.+?): (.+?)\s+-> (.+?)\n  (?! )(.+)", case.replace("\n    ", ""), re.DOTALL)
+        name, *texts, sentence = parts
+        old, new = (re.sub(r"(?<!\\)\\n", "\n", text).replace("\\\\", "\\") for text in texts)
+        found[name] = old, new, sentence.replace("\n  ", " ")
+    return found

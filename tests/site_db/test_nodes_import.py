@@ -136,8 +136,16 @@ def test_the_class_of_a_node_does_not_depend_on_its_partitions(session: Session,
 
 @pytest.mark.parametrize(
     "text",
-    [CONF, "SelectTypeParameters=CR_Core\n" + CONF, CONF.replace("RealMemory=256000", "")],
-    ids=["with memory", "where memory does not count", "with nodes of unknown memory"],
+    [
+        CONF + "DownNodes=n01 State=DRAIN\n",
+        "SelectTypeParameters=CR_Core\n" + CONF,
+        CONF.replace("RealMemory=256000", ""),
+    ],
+    ids=[
+        "with memory and a node that is down",
+        "where memory does not count",
+        "with nodes of unknown memory",
+    ],
 )
 def test_importing_twice_changes_nothing(text: str, session: Session, tmp_path: Path) -> None:
     imported(session, text, tmp_path)
@@ -347,47 +355,6 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
         "Nodes=ALL', or Partitions=batch in the output of scontrol show node"
     )
     assert "ours" not in session.scalars(select(SiteRow.name)).all()
-
-
-# -- errors ------------------------------------------------------------------------------------------------
-
-
-@ON_SQLITE
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (
-            "NodeName=n[1-2] CPUs=9999999999",
-            "cpus is '9999999999'; expected a whole number, at most 2,147,483,647",
-        ),
-        (
-            "NodeName=n1 CPUs=1 Gres=gpu:1000000",
-            "a node has 1,000,000 GPUs; expected at most 63",
-        ),
-        ("PartitionName=q Nodes=ALL MaxNodes=0", "maxnodes is 0; expected 1 or more, or UNLIMITED"),
-        (
-            "PartitionName=q Nodes=ALL MaxTime=0",
-            "maxtime is '0'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED",
-        ),
-        ('PartitionName="" Nodes=ALL', "PartitionName is empty; expected a name, like PartitionName=batch"),
-        (
-            "PartitionName= Nodes=ALL",
-            "PartitionName has no value, so that Slurm takes Nodes=ALL for it; expected PartitionName=value, "
-            'or PartitionName=""',
-        ),
-        ("PartitionName=q Nodes=zz1", "partition q lists node zz1, which is not defined; add NodeName=zz1"),
-    ],
-    ids=lambda text: text.split()[-1],
-)
-def test_a_value_that_no_site_can_have_is_reported_with_its_line(
-    line: str, sentence: str, session: Session, tmp_path: Path
-) -> None:
-    text = f"NodeName=m CPUs=4\n{line}\nPartitionName=p Nodes=ALL\n"
-    path = tmp_path / "slurm.conf"
-    path.write_text(text)
-    with pytest.raises(InvalidFile) as caught:
-        import_nodes(session, "ours", path, 0.0)
-    assert str(caught.value) == f"{path}, line 2: {sentence}"
 
 
 # -- other nodes, without a database -----------------------------------------------------------------------

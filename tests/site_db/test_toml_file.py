@@ -16,6 +16,7 @@ from tests.site_db.site_texts import (
     assert_has_a_plain_sentence_for_each_mistake,
     blamed_line,
     changed,
+    of_lines,
     refusal,
 )
 
@@ -101,63 +102,38 @@ def test_a_valid_file_is_read(tmp_path: Path) -> None:
     assert drawing.parts[0].weights == {"left side": 2.0}
 
 
-UNKNOWN_KEYS = {
-    "at top level": ("pages = 3", "page = 3 # HERE", "unknown key 'page'; did you mean 'pages'?"),
-    "in quotes": ("pages = 3", '"page" = 3 # HERE', "unknown key 'page'; did you mean 'pages'?"),
-    "as a table": ("[frame]", "[fraem] # HERE", "unknown key 'fraem'; did you mean 'frame'?"),
-    "as an array of tables": ("[frame]", "[[farme]] # HERE", "unknown key 'farme'; did you mean 'frame'?"),
-    "as the head of a dotted key": (
-        "pages = 3",
-        'pages = 3\n\n# frame\nfrmae.colour = "red" # HERE',
-        "unknown key 'frmae'; did you mean 'frame'?",
-    ),
-    "in a table": (
-        "colour =",
-        "# colour\n\ncolor = 1 # HERE\n#",
-        "unknown key 'color'; did you mean 'colour'?",
-    ),
-    "in a dotted key": (
-        'colour = "red"',
-        'visible.x = true # HERE\ncolour = "red"',
-        'frame.visible = {"x": true}: expected true or false',
-    ),
-    "in an array of tables": (
-        'name = "hub"',
-        'nam = "hub" # HERE',
-        "unknown key 'nam'; did you mean 'name'?",
-    ),
-    "in the union's table of a table": (
-        "width_cm = 3",
-        "width = 3 # HERE",
-        "unknown key 'width'; did you mean 'width_cm'?",
-    ),
-    "in the union's table of an array of tables": (
-        "radius_cm = 4.5",
-        "radius = 4.5 # HERE",
-        "unknown key 'radius'; did you mean 'radius_cm'?",
-    ),
-    "in the union's inline table": (
-        "width_cm = 2 }",
-        "width_cm = 2, hieght_cm = 1 } # HERE",
-        "unknown key 'hieght_cm'; did you mean 'height_cm'?",
-    ),
-    "of the other member of a union": (
-        "radius_cm = 4.5",
-        "height_cm = 4.5 # HERE",
-        "unknown key 'height_cm'; known here are kind, radius_cm",
-    ),
-    "far from everything known": (
-        'colour = "red"',
-        "xyz = 1 # HERE",
-        "unknown key 'xyz'; known here are colour, visible",
-    ),
-    "whose name breaks the line": (
-        'colour = "red"',
-        '"x\\ny" = 1 # HERE',
-        "unknown key 'x\\ny'; known here are colour, visible",
-    ),
-    "without a name": ('colour = "red"', '"" = 1 # HERE', "unknown key ''; known here are colour, visible"),
-}
+UNKNOWN_KEYS = of_lines(r"""
+at top level: pages = 3 -> page = 3 # HERE
+  unknown key 'page'; did you mean 'pages'?
+in quotes: pages = 3 -> "page" = 3 # HERE
+  unknown key 'page'; did you mean 'pages'?
+as a table: [frame] -> [fraem] # HERE
+  unknown key 'fraem'; did you mean 'frame'?
+as an array of tables: [frame] -> [[farme]] # HERE
+  unknown key 'farme'; did you mean 'frame'?
+as the head of a dotted key: pages = 3 -> pages = 3\n\n# frame\nfrmae.colour = "red" # HERE
+  unknown key 'frmae'; did you mean 'frame'?
+in a table: colour = -> # colour\n\ncolor = 1 # HERE\n#
+  unknown key 'color'; did you mean 'colour'?
+in a dotted key: colour = "red" -> visible.x = true # HERE\ncolour = "red"
+  frame.visible = {"x": true}: expected true or false
+in an array of tables: name = "hub" -> nam = "hub" # HERE
+  unknown key 'nam'; did you mean 'name'?
+in the union's table of a table: width_cm = 3 -> width = 3 # HERE
+  unknown key 'width'; did you mean 'width_cm'?
+in the union's table of an array of tables: radius_cm = 4.5 -> radius = 4.5 # HERE
+  unknown key 'radius'; did you mean 'radius_cm'?
+in the union's inline table: width_cm = 2 } -> width_cm = 2, hieght_cm = 1 } # HERE
+  unknown key 'hieght_cm'; did you mean 'height_cm'?
+of the other member of a union: radius_cm = 4.5 -> height_cm = 4.5 # HERE
+  unknown key 'height_cm'; known here are kind, radius_cm
+far from everything known: colour = "red" -> xyz = 1 # HERE
+  unknown key 'xyz'; known here are colour, visible
+whose name breaks the line: colour = "red" -> "x\\ny" = 1 # HERE
+  unknown key 'x\ny'; known here are colour, visible
+without a name: colour = "red" -> "" = 1 # HERE
+  unknown key ''; known here are colour, visible
+""")
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), UNKNOWN_KEYS.values(), ids=UNKNOWN_KEYS)
@@ -177,115 +153,62 @@ def test_a_misspelled_key_is_reported_once_despite_another_error(
     assert key.endswith("unknown key 'nmae'; did you mean 'name'?")
 
 
-WRONG_VALUES = {
-    "a number for text": ('title = "wheels"', "title = 3 # HERE", "title = 3: expected text in quotes"),
-    "a date for text": (
-        'title = "wheels"',
-        "title = 2001-12-31 # HERE",
-        "title = 2001-12-31: expected text in quotes",
-    ),
-    "text for a whole number": ("pages = 3", 'pages = "x" # HERE', 'pages = "x": expected a whole number'),
-    "a fraction for a whole number": (
-        "pages = 3",
-        "pages = 3.5 # HERE",
-        "pages = 3.5: expected a whole number",
-    ),
-    "too small": (
-        "pages = 3",
-        "pages = 0 # HERE",
-        "pages = 0: expected a number greater than or equal to 1",
-    ),
-    "too large": (
-        "pages = 3",
-        "pages = 100 # HERE",
-        "pages = 100: expected a number less than or equal to 99",
-    ),
-    "text for true": (
-        'colour = "red"',
-        'visible = "maybe" # HERE',
-        'frame.visible = "maybe": expected true or false',
-    ),
-    "negative": (
-        "width_cm = 3",
-        "width_cm = -3 # HERE",
-        "shape.width_cm = -3: expected a number greater than 0",
-    ),
-    "zero": ("_cm = 3", "_cm = 0.0 # HERE", "shape.width_cm = 0.0: expected a number greater than 0"),
-    "not a number": ("_cm = 3", "_cm = nan # HERE", "shape.width_cm = nan: expected a finite number"),
-    "infinite": ("_cm = 3", "_cm = -inf # HERE", "shape.width_cm = -inf: expected a finite number"),
-    "an overflow": ("_cm = 3", "_cm = 1e999 # HERE", "shape.width_cm = inf: expected a finite number"),
-    "under a quoted key": (
-        '"left side" = 2',
-        '# left\n"left side" = -2 # HERE',
-        'parts[0].weights."left side" = -2: expected a number greater than 0',
-    ),
-    "under a dotted key": (
-        "pages = 3",
-        'pages = 3\ngrid . x = [1]\n# HE\ngrid . "a.b" = 3 # HERE',
-        "grid.a.b = 3: expected an array",
-    ),
-    "in an inline table of an array of tables": (
-        "width_cm = 2 }",
-        'width_cm = "2 m" } # HERE',
-        'parts[1].shape.width_cm = "2 m": expected a number',
-    ),
-    "one of many in an array of several lines": (
-        '"ann", "bob"]',
-        '\n  "ann", # 1\n\n  2, # HERE\n  "bob"]',
-        "authors[1] = 2: expected text in quotes",
-    ),
-    "in an array, of none of its types": (
-        "[frame]",
-        "[grid]\nx = [1,\n [2]] # HERE\n[frame]",
-        "grid.x[1] = [2]: expected a whole number, or text in quotes",
-    ),
-    "text for an array": (
-        '["ann", "bob"]',
-        '"ann" # HERE',
-        'authors = "ann": expected an array',
-    ),
-    "an empty array": ('["ann", "bob"]', "[] # HERE", "authors = []: expected 1 or more elements"),
-    "text for a table": (
-        '[frame]\ncolour = "red"\n',
-        "[grid]\nx = 3 # HERE\n",
-        "grid.x = 3: expected an array",
-    ),
-    "an array of tables for a table": (
-        "[frame]",
-        "[[frame]] # HERE",
-        'frame = [{"colour": "red"}]: expected a table',
-    ),
-    "an unknown kind": (
-        'kind = "circle"',
-        'kind = "cirlce" # HERE',
-        "parts[0].shape.kind = \"cirlce\": expected one of 'circle', 'box'",
-    ),
-    "a kind of the wrong type": (
-        'kind = "circle"',
-        "kind = 7 # HERE",
-        "parts[0].shape.kind = 7: expected one of 'circle', 'box'",
-    ),
-    "no kind": (
-        "[parts.shape]\nkind =",
-        "[parts.shape] # HERE\n# kind =",
-        "the key 'parts[0].shape.kind' is missing",
-    ),
-    "a missing key of a table": (
-        '[[parts]]\nname = "rim"',
-        "[[parts]] # HERE",
-        "the key 'parts[0].name' is missing",
-    ),
-    "a missing key of a union's table": (
-        '[shape]\nkind = "box"\nwidth_cm = 3',
-        '[shape] # HERE\nkind = "box"',
-        "the key 'shape.width_cm' is missing",
-    ),
-    "a rule of the table's own": (
-        '[[parts]]\nname = "rim"',
-        '[[parts]] # HERE\nname = "rim"\nfrom_s = 2',
-        "parts[0]: a part ends after it begins",
-    ),
-}
+WRONG_VALUES = of_lines(r"""
+a number for text: title = "wheels" -> title = 3 # HERE
+  title = 3: expected text in quotes
+a date for text: title = "wheels" -> title = 2001-12-31 # HERE
+  title = 2001-12-31: expected text in quotes
+text for a whole number: pages = 3 -> pages = "x" # HERE
+  pages = "x": expected a whole number
+a fraction for a whole number: pages = 3 -> pages = 3.5 # HERE
+  pages = 3.5: expected a whole number
+too small: pages = 3 -> pages = 0 # HERE
+  pages = 0: expected a number greater than or equal to 1
+too large: pages = 3 -> pages = 100 # HERE
+  pages = 100: expected a number less than or equal to 99
+text for true: colour = "red" -> visible = "maybe" # HERE
+  frame.visible = "maybe": expected true or false
+negative: width_cm = 3 -> width_cm = -3 # HERE
+  shape.width_cm = -3: expected a number greater than 0
+zero: _cm = 3 -> _cm = 0.0 # HERE
+  shape.width_cm = 0.0: expected a number greater than 0
+not a number: _cm = 3 -> _cm = nan # HERE
+  shape.width_cm = nan: expected a finite number
+infinite: _cm = 3 -> _cm = -inf # HERE
+  shape.width_cm = -inf: expected a finite number
+an overflow: _cm = 3 -> _cm = 1e999 # HERE
+  shape.width_cm = inf: expected a finite number
+under a quoted key: "left side" = 2 -> # left\n"left side" = -2 # HERE
+  parts[0].weights."left side" = -2: expected a number greater than 0
+under a dotted key: pages = 3 -> pages = 3\ngrid . x = [1]\n# HE\ngrid . "a.b" = 3 # HERE
+  grid.a.b = 3: expected an array
+in an inline table of an array of tables: width_cm = 2 } -> width_cm = "2 m" } # HERE
+  parts[1].shape.width_cm = "2 m": expected a number
+one of many in an array of several lines: "ann", "bob"] -> \n  "ann", # 1\n\n  2, # HERE\n  "bob"]
+  authors[1] = 2: expected text in quotes
+in an array, of none of its types: [frame] -> [grid]\nx = [1,\n [2]] # HERE\n[frame]
+  grid.x[1] = [2]: expected a whole number, or text in quotes
+text for an array: ["ann", "bob"] -> "ann" # HERE
+  authors = "ann": expected an array
+an empty array: ["ann", "bob"] -> [] # HERE
+  authors = []: expected 1 or more elements
+text for a table: [frame]\ncolour = "red"\n -> [grid]\nx = 3 # HERE\n
+  grid.x = 3: expected an array
+an array of tables for a table: [frame] -> [[frame]] # HERE
+  frame = [{"colour": "red"}]: expected a table
+an unknown kind: kind = "circle" -> kind = "cirlce" # HERE
+  parts[0].shape.kind = "cirlce": expected one of 'circle', 'box'
+a kind of the wrong type: kind = "circle" -> kind = 7 # HERE
+  parts[0].shape.kind = 7: expected one of 'circle', 'box'
+no kind: [parts.shape]\nkind = -> [parts.shape] # HERE\n# kind =
+  the key 'parts[0].shape.kind' is missing
+a missing key of a table: [[parts]]\nname = "rim" -> [[parts]] # HERE
+  the key 'parts[0].name' is missing
+a missing key of a union's table: [shape]\nkind = "box"\nwidth_cm = 3 -> [shape] # HERE\nkind = "box"
+  the key 'shape.width_cm' is missing
+a rule of the table's own: [[parts]]\nname = "rim" -> [[parts]] # HERE\nname = "rim"\nfrom_s = 2
+  parts[0]: a part ends after it begins
+""")
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), WRONG_VALUES.values(), ids=WRONG_VALUES)

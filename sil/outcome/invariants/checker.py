@@ -20,8 +20,9 @@ from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
-from sil.trace.recorder import ROW, Row
-from sil.trace.requests import request_of, shares_of
+from sil.trace.held import Intervals
+from sil.trace.recorder import ROW, Row, rows_of
+from sil.trace.requests import request_of
 from sil.world.node_usage import NodeUsage
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Invariants:
         where the fast check follows none."""
         if self._clean is not None and self._clean.is_clean():
             return None
-        return first_breach_of(list(zip(*all_facts().select(ROW), strict=True)), self._capacity)
+        return first_breach_of(rows_of(all_facts()), self._capacity)
 
 
 def first_breach_of(rows: Sequence[Row], capacity: Capacity) -> Breach | None:
@@ -153,7 +154,7 @@ class _Checker:
         self._usage = NodeUsage(capacity.nodes, capacity.site_resources) if capacity.nodes else None
         self._requests: dict[int, str | None] = {}
         """What each job requests of nodes, as it is written in the trace."""
-        self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
+        self._used: dict[int, tuple[Request, Sequence[Share]]] = {}
         """What each run uses of nodes."""
         self._run_of: dict[int, int | None] = {}
         """The current run of each job that arrived; None while it waits, OVER once it has ended."""
@@ -164,12 +165,12 @@ class _Checker:
         """The first breach of the facts; what runs free at an instant comes first then."""
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
         n = self._capacity.n_machines
-        for time_s, event, job, run, resource, machines, detail in rows:
+        for time_s, event, job, run, resource, machines, shares, detail in rows:
             breach = None
             if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines, n))
                 if breach is None and self._usage is not None:
-                    breach = self._takes(self._usage, time_s, job, run, detail)
+                    breach = self._takes(self._usage, time_s, job, run, shares or ())
             elif event == arrived:
                 self._run_of[job] = None
                 self._requests[job] = detail
@@ -228,9 +229,11 @@ class _Checker:
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
-    def _takes(self, usage: NodeUsage, time_s: float, job: int, run: int, uses: str | None) -> Breach | None:
+    def _takes(
+        self, usage: NodeUsage, time_s: float, job: int, run: int, shares: Sequence[Share]
+    ) -> Breach | None:
         """A run that has started uses parts of nodes, and of the site's resources."""
-        request, shares = request_of(self._requests[job] or "{}"), shares_of(uses or "")
+        request = request_of(self._requests[job] or "{}")
         _, machines = self._running[run]
         why = usage.why_not(request, shares)
         if why is None and sum(1 << node for node in {share.node for share in shares}) != machines:
@@ -323,12 +326,10 @@ class _Checker:
 
 
 @lru_cache(10_000)
-def _mask(machines: str | None, n_machines: int) -> int:
-    """The bit mask of `0-3 5`. All machines that there are not are one, behind the last."""
+def _mask(machines: Intervals | None, n_machines: int) -> int:
+    """The bit mask of intervals. All machines that there are not are one, behind the last."""
     mask = 0
-    for part in (machines or "").split():
-        first, _, last = part.partition("-")
-        low, high = int(first), int(last or first)
+    for low, high in machines or ():
         if not low <= high < n_machines:
             low = high = n_machines
         mask |= ((1 << (high - low + 1)) - 1) << low

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from scheduler.compiled import Ints, allocate
+from scheduler.compiled import Ints, Ints2, allocate
 from scheduler.node_request import Gpus, Node, Request, thousandths
 from sil.outcome.invariants.kernels.clean_facts import (
     ARRIVED,
@@ -28,12 +27,11 @@ from sil.outcome.invariants.kernels.clean_facts import (
     Held,
     Running,
     are_clean,
-    keep_texts,
 )
 from sil.trace.fact_columns import NONE, FactColumns, Places
 from sil.trace.facts import EVENTS, Fact
+from sil.trace.held import machines_of
 from sil.trace.requests import request_of
-from sil.trace.stream import COMPATIBLE
 from sil.world.node_usage import WHOLE_GPU
 
 LARGEST = 2**62
@@ -78,7 +76,7 @@ class CleanTrace:
         n, n_others = len(nodes), len(self._others)
         n_gpus = max((len(node.gpus) for node in nodes), default=0)
         self._state = allocate(
-            Held, n_machines, n_machines, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus),
+            Held, n_machines, 0 if n else n_machines, n, n, n, (n, 2 + n_others), (n, n_gpus), (n, n_gpus),
             len(site_resources), (0, N_OF_REQUEST), (0, 2 + n_others), (0, len(site_resources)),
             (0, len(self._specifications)),
         )  # fmt: skip
@@ -90,8 +88,8 @@ class CleanTrace:
             self._state.gpu_types[x, : len(node.gpus)] = [self._bit_of[gpu] for gpu in node.gpus]
         self._state.of_site[:] = _counted(site_resources.values())
         self._running = allocate(Running, *[0] * len(Running._fields))
-        self._texts = b""
-        """What the runs hold."""
+        self._held = np.zeros((0, 3 if nodes else 2), np.int64)
+        """What the runs hold, by row."""
         self._least = 0
         """The number of the job of the first place; the compiled code counts from it."""
         self._place_of = np.zeros(0, np.int64)
@@ -138,13 +136,13 @@ class CleanTrace:
         is_of_job = facts.job != NONE
         if not self._has_places(facts.job[is_of_job]):
             return False
-        of_starts = self._texts_of(facts, np.flatnonzero(kinds == STARTED))
-        _, offsets, data = of_starts.buffers()
-        n_rows = int(self._counts[N_RUNNING]) + len(of_starts)
+        held_by_starts = self._held_by(facts, np.flatnonzero(kinds == STARTED))
+        if held_by_starts is None:
+            return False
+        ends, held = held_by_starts
+        n_rows = int(self._counts[N_RUNNING]) + len(ends)
         if n_rows > len(self._running.run):
             self._running = Running(*(_grown(column, n_rows) for column in self._running))
-        text_at = np.frombuffer(offsets, np.int64)[: len(of_starts) + 1] + len(self._texts)
-        all_texts = self._texts + (data.to_pybytes() if data is not None else b"")
         chunk = Chunk(
             facts.time_s.copy(),
             kinds,
@@ -152,13 +150,15 @@ class CleanTrace:
             facts.run.copy(),
             facts.resource.astype(np.int64),
             self._requests_of(facts, np.flatnonzero(kinds == ARRIVED)),
-            text_at,
-            np.frombuffer(all_texts, np.uint8),
+            ends + len(self._held),
+            np.concatenate([self._held, held]),
         )
         if not are_clean(self._state, chunk, self._running, self._place_of, self._counts):
             return False
-        kept = np.empty(len(all_texts), np.uint8)
-        self._texts = kept[: keep_texts(self._running, self._counts, chunk.texts, kept)].tobytes()
+        at, end = (column[: self._counts[N_RUNNING]] for column in self._running[-2:])
+        kept_end = np.cumsum(end - at)
+        self._held = chunk.held[np.repeat(end - kept_end, end - at) + np.arange(kept_end.max(initial=0))]
+        at[:], end[:] = kept_end - (end - at), kept_end
         return True
 
     def _has_places(self, jobs: Ints) -> bool:
@@ -188,13 +188,16 @@ class CleanTrace:
         numbers = [self._number_of[text] for text in texts]
         return details.replace_strict(texts, numbers, return_dtype=pl.Int64).to_numpy(writable=True)
 
-    def _texts_of(self, facts: FactColumns, starts: Places) -> pa.LargeStringArray:
-        """What each run that starts holds."""
+    def _held_by(self, facts: FactColumns, starts: Places) -> tuple[Ints, Ints2] | None:
+        """What each run that starts holds; None if it has not one share of each of its nodes."""
+        ends, intervals = facts.held("machines", starts)
         if not self._nodes:
-            return facts.texts("machines", starts)
-        text = pl.concat_str("machines", "detail", separator="\t", ignore_nulls=False)
-        texts = facts.frame(["machines", "detail"], starts).select(text).to_series()
-        return texts.to_arrow(compat_level=COMPATIBLE)
+            return ends, intervals
+        ends_of_shares, shares = facts.held("shares", starts)
+        of_shares = machines_of(ends_of_shares, shares[:, 0])
+        n_nodes = np.diff(intervals).sum() + len(intervals)
+        are_same = map(np.array_equal, (ends, intervals), of_shares)
+        return (ends_of_shares, shares) if all(are_same) and n_nodes == len(shares) else None
 
     def _add(self, requests: Sequence[Request]) -> None:
         nodes, of_site, state = self._specifications.values(), self._site_resources, self._state

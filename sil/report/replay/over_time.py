@@ -11,7 +11,7 @@ from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, sched
 from sil.report.replay import Jobs
 from sil.report.schedule_levels import Floats
 from sil.report.vega_lite import Figure, Spec, below_each_other, column
-from sil.trace.facts import one_row_per_interval
+from sil.trace.held import ALLOCATED, one_row_per_interval
 from sil.trace.log_clock import LogClock
 from sil.workload.slices import DAY_S
 
@@ -132,7 +132,7 @@ def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | 
         from_s, until_s = (begin_s + edge_s for edge_s in window_s)
     # Include runs that began before, or their nodes would look idle.
     shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s)
-    frame = one_row_per_interval(shown.rename({"allocated_resources": "machines"})).select(
+    frame = one_row_per_interval(shown.with_columns(machines=ALLOCATED)).select(
         pl.col("job_id").alias("job"),
         ((pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S).alias("from"),
         ((pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S).alias("until"),

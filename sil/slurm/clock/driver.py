@@ -202,15 +202,14 @@ class Clock:
         """Let the daemons come to rest at the present time."""
         return self.advance(self.now_s)
 
-    def advance(self, to_s: float) -> Outcome:
+    def advance(self, to_s: float, jumps: bool = False) -> Outcome:
         """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons
-        come to rest after each. Where computing is charged, the time reached may be later."""
-        return self._advanced(to_s, False)
+        come to rest after each. Where computing is charged, the time reached may be later.
 
-    def jump(self, to_s: float) -> Outcome:
-        """As `advance`, but the time is `to_s` at once, and threads whose time was before are late: much
-        faster, for when nothing is to be decided."""
-        return self._advanced(to_s, True)
+        If time `jumps`, it is `to_s` at once, and threads whose time was before are late: much faster, for
+        when nothing is to be decided."""
+        waited_for = self._handles, len(self._handles), self.limit_s
+        return Outcome(self._library.sil_clock_advance(self._driver, _us(to_s), jumps, *waited_for))
 
     def until_readable(self, handle: int) -> Outcome:
         """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little
@@ -230,10 +229,6 @@ class Clock:
             return found
         finally:
             self._handles = before
-
-    def _advanced(self, to_s: float, jumps: bool) -> Outcome:
-        waited_for = self._handles, len(self._handles), self.limit_s
-        return Outcome(self._library.sil_clock_advance(self._driver, _us(to_s), jumps, *waited_for))
 
 
 def _read(path: Path) -> str:

@@ -1,8 +1,5 @@
-"""How the daemons of each release of Slurm wait, and which of these waits may be stretched.
-
-What is not listed is woken on time, as every wait could be, and noted (`Clock.unknown_waits`): with an
-unknown loop, a run only takes longer.
-"""
+"""How the daemons of each release of Slurm wait, and which of these waits may be stretched. What is not
+listed is woken on time, as every wait could be, and noted: a run only takes longer."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from sil.slurm.protocol.records import Credential, record
 from sil.slurm.protocol.releases import V22_05, ProtocolError
@@ -17,17 +17,11 @@ NONE, MUNGE = 100, 101
 _NAMES = {NONE: "auth/none", MUNGE: "auth/munge", 102: "auth/jwt"}
 
 
-class Authentication(Protocol):
-    def packed(self, message_type: int, version: int) -> bytes:
-        """A credential of this process for a message."""
-
-    def read(self, wire: Reader) -> Any:
-        """The sender of a message, a Credential. Raises ProtocolError if it is malformed, not valid, or of
-        another kind."""
-
-
 class Stated:
-    """`auth/none`: whom the sender states to be, which is not checked."""
+    """`auth/none`: whom the sender states to be, which is not checked.
+
+    A credential of this process is `packed` for a message. What is `read` is the sender of one, a Credential;
+    ProtocolError is raised if it is malformed, not valid, or of another kind."""
 
     def __init__(self, user: int | None = None, group: int | None = None, host: str = "localhost") -> None:
         """By default this process's user and group."""
@@ -100,6 +94,9 @@ class Munge:
 
     def _reason(self, error: int) -> str:
         return str(self._library.munge_strerror(error).decode())
+
+
+Authentication = Stated | Munge
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication
@@ -201,9 +200,6 @@ def _bytes(connection: socket.socket, length: int) -> bytes:
     return bytes(found)
 
 
-Answer = Callable[[str], Any]
-"""The body with which a node answers, from its name."""
-
 NEVER_ANSWERED = (
     MessageType.REQUEST_SHUTDOWN,
     MessageType.REQUEST_RECONFIGURE,
@@ -212,22 +208,23 @@ NEVER_ANSWERED = (
 """The controller waits for no answer to these."""
 
 
-def usual_answer(request: Message) -> Answer:
-    """That of a node on which all goes well; an error if the request is not known here."""
-    match request.type:
-        case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
-            return lambda node: Pinged()
-        case MessageType.REQUEST_ACCT_GATHER_UPDATE:
-            return lambda node: EnergyOfNode(node, (Energy(),))
-    code = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
-    return lambda node: ReturnCode(code)
-
-
-def reply(request: Message, answer: Answer, first: str = "") -> Message:
+def reply(request: Message, first: str = "", code: int | None = None) -> Message:
     """The reply of the node `first` to a request, with those of all nodes to which it is forwarded: as if
-    these were reached, so that one reply is enough. Raises ProtocolError if their names cannot be read."""
-    body = answer(first)
+    these were reached, so that one reply is enough. All goes well on them, unless they answer with a `code`.
+    Raises ProtocolError if their names cannot be read."""
     others = node_names(request.forward.nodes) if request.forward else []
-    bodies = [answer(node) for node in others]
+    body, *bodies = (_answer(request, node, code) for node in (first, *others))
     returned = (Returned(node, one, type_of(one)) for node, one in zip(others, bodies, strict=True))
     return Message(type_of(body), body, request.version, request.flags, returned=tuple(returned))
+
+
+def _answer(request: Message, node: str, code: int | None) -> Any:
+    """An error if the request is not known here."""
+    match request.type:
+        case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
+            return Pinged()
+        case MessageType.REQUEST_ACCT_GATHER_UPDATE:
+            return EnergyOfNode(node, (Energy(),))
+    if code is None:
+        code = INVALID_ARGUMENT if isinstance(request.body, Unknown) else SUCCESS
+    return ReturnCode(code)

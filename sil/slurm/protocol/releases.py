@@ -18,10 +18,9 @@ RELEASES = {(36 + place) << 8: release for place, release in enumerate(_IN_ORDER
 """Protocol versions by their number in messages. The last three are to come."""
 
 V20_11, V21_08, V22_05, V23_02, V23_11, V24_05, V24_11, V25_05, V25_11, V26_05 = list(RELEASES)[:10]
-SPOKEN = (V22_05, V24_05, V26_05)
-"""To controllers: each third version is enough."""
-COMPLETE = (*SPOKEN, V24_11)
-"""All messages of these versions can be read and written; the commands of 24.11 speak theirs."""
+SPOKEN = (V22_05, V24_05, V24_11, V26_05)
+"""To controllers: each third version is enough, but for 24.11, which takes jobs that are described in the
+words of 24.05 to have OOMKillStep=0. All messages of these versions can be read and written."""
 BEFORE_REGISTRATION = (V20_11, V21_08, V23_02, V23_11, V25_05, V25_11)
 """What controllers speak to a node until it has registered, the oldest version that they know. Messages
 without a body and REQUEST_ABORT_JOB can be read."""
@@ -52,7 +51,7 @@ def spoken_to(series: str) -> int:
 
 def check_version(version: int) -> None:
     """Raises UnsupportedVersion if a message of this protocol version cannot be read."""
-    if version not in COMPLETE and version not in BEFORE_REGISTRATION:
+    if version not in SPOKEN and version not in BEFORE_REGISTRATION:
         release = RELEASES.get(version)
         raise UnsupportedVersion(
             f"a message has protocol version {version} ({f'Slurm {release}' if release else 'unknown'}); "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sil.slurm.protocol.records import plugin_of
@@ -54,6 +56,26 @@ def shares(launch: Any) -> list[NodeShare]:
         NodeShare(name, n_cpus, cores, tuple(sorted(places)), megabytes, number)
         for name, n_cpus, cores, places, megabytes, number in each
     ]
+
+
+_SHARE = re.compile(r"^\s*Nodes=(\S+) CPU_IDs=([\d,-]+) Mem=\d+ GRES=(.*)$", re.MULTILINE)
+_GPUS = re.compile(r"gpu[^,(]*\(IDX:([\d,-]+)\)")
+
+
+def shares_shown(shown: str, threads: Mapping[str, int]) -> Iterator[NodeShare]:
+    """What a job has, of what `scontrol show job --details` prints of it; `threads` are those of cores by
+    node."""
+    for nodes, cpus, gres in _SHARE.findall(shown):
+        places = _numbers(cpus)
+        gpus = tuple(gpu for listed in _GPUS.findall(gres) for gpu in _numbers(listed))
+        for node in node_names(nodes):
+            cores = tuple(dict.fromkeys(place // threads.get(node, 1) for place in places))
+            yield NodeShare(node, len(places), cores, gpus, None, {})
+
+
+def _numbers(listed: str) -> list[int]:
+    """Of a list like 0-3,8."""
+    return [int(number) for number in node_names(f"[{listed}]")]
 
 
 def _memory(requested: int, n_cpus: int) -> int | None:

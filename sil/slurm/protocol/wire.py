@@ -1,8 +1,8 @@
 """How single fields of Slurm's messages are packed: numbers in network order, counted texts, arrays, bitmaps.
 
-A kind of fields is one function for both directions: with a `Writer` it appends a value, with a `Reader` it
-takes the next one (whatever is given); it returns the value. So what is written is checked as what is read.
-"""
+A kind of fields is one function for both directions, so that what is written is checked as what is read:
+with a `Writer` it appends a value, with a `Reader` it takes the next one (whatever is given); it returns
+the value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from sil.slurm.protocol.releases import ProtocolError, check_version
 
 NO_VALUE_8, NO_VALUE_16, NO_VALUE_32, NO_VALUE_64 = 0xFE, 0xFFFE, 0xFFFFFFFE, 0xFFFFFFFFFFFFFFFE
 """What stands for "not given" in a number."""
-INFINITE_32 = 0xFFFFFFFF
 LARGEST_BITMAP = 1 << 24
 """In bits; a larger one is malformed."""
 

@@ -1,12 +1,8 @@
 """The settings of `slurm.conf`: which are passed to a controller in simulated time, and which a release
 refuses or ignores, so that all of it is known before an upgrade: Slurm names one setting at a time.
 
-Only what is listed here is passed on, so that no setting that is unknown here, such as one of a later
-release, has an effect outside a run. The keys that a release no longer takes are those of
-`src/common/read_config.c` and the plug-ins of each release from 22.05 to 26.05; that the controllers of
-22.05, 24.11 and 26.05 refuse or ignore them was tried one by one. (Plug-ins of the node daemon are missing
-there only.)
-"""
+The keys that a release no longer takes are those of `src/common/read_config.c` and the plug-ins of 22.05
+to 26.05; that the controllers of 22.05, 24.11 and 26.05 refuse or ignore them was tried one by one."""
 
 from __future__ import annotations
 
@@ -66,16 +62,17 @@ _KEPT = {
 """By kind, and by the release that introduced them ("": all that are supported)."""
 
 
-def kept(release: Release) -> Mapping[str, Mapping[str, str]]:
-    """The keys that pass to a Slurm of a release, by kind and by name in small letters."""
+_SINCE = {
+    kind: {name: since for since, keys in of_kind.items() for name in keys.lower().split()}
+    for kind, of_kind in _KEPT.items()
+}
+
+
+def kept(release: Release) -> Mapping[str, set[str]]:
+    """The keys that pass to a Slurm of a release, by kind, in small letters."""
     return {
-        kind: {
-            key.lower(): key
-            for since, keys in of_kind.items()
-            if release.is_since(since)
-            for key in keys.split()
-        }
-        for kind, of_kind in _KEPT.items()
+        kind: {name for name, since in keys.items() if release.is_since(since)}
+        for kind, keys in _SINCE.items()
     }
 
 
@@ -145,16 +142,14 @@ _REASONS = {
 
 def is_known(kind: str, name: str) -> bool:
     """Whether a release has a key (in small letters) of this kind."""
-    return name in _REASONS.get(kind, {}) or any(
-        name in keys.lower().split() for keys in _KEPT[kind].values()
-    )
+    return name in _REASONS.get(kind, {}) or name in _SINCE[kind]
 
 
 def why_left_out(kind: str, name: str, release: Release) -> str:
     """Why a key (in small letters) that is not kept is left out."""
     if why := _REASONS.get(kind, {}).get(name):
         return why
-    if any(since and name in keys.lower().split() for since, keys in _KEPT[kind].items()):
+    if _SINCE[kind].get(name):
         return f"Slurm {release.name} does not know it"
     return "it is not listed as one that is safe to pass on"
 

@@ -110,7 +110,11 @@ def check_view(name: str, shown: str, folder: str, own: Iterable[Pair]) -> None:
     for key, value in settings:
         if value in _NONE or key.lower() in _ONLY_READ or value == ours.get(key.lower()):
             continue
-        outside = [path for path in _PATH.findall(value) if not _is_in(path, folder)]
+        outside = [
+            path
+            for path in _PATH.findall(value)
+            if not f"{path}/".startswith(f"{folder}/") or ".." in path.split("/")
+        ]
         is_program = _OF_PROGRAMS.search(key) and not _NO_PROGRAM.search(key)
         if outside or is_program or (_OF_HOSTS.search(key) and _LOOPBACK.fullmatch(value) is None):
             raise UserError(
@@ -124,10 +128,6 @@ def check_addresses(shown: str) -> None:
     for address in shown.split():
         if _LOOPBACK.fullmatch(address) is None:
             raise UserError(f"slurmctld has a node at {address}, which is not this computer; nothing was run")
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return (path == folder or path.startswith(f"{folder}/")) and ".." not in path.split("/")
 
 
 LEFT_OUT = ""
@@ -181,9 +181,6 @@ class Selection:
         self.cannot_start = False
         """Whether the release refuses settings that are kept."""
         self.notes: list[str] = []
-
-    def leave_out(self, where: str, what: str, why: str) -> None:
-        self.replaced.append(Replaced(where, what, LEFT_OUT, why))
 
     def of_file(self, path: Path) -> tuple[dict[str, str], list[str]]:
         """Settings by name in small letters, and lines of nodes, partitions and so on. Raises InvalidFile."""

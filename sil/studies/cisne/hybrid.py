@@ -52,7 +52,8 @@ from sil.studies.rules import (
     text,
     within,
 )
-from sil.trace.facts import Fact, one_row_per_machine
+from sil.trace.facts import Fact
+from sil.trace.held import one_row_per_machine
 from sil.workers.runner import Runner
 
 FEWEST_RUNS = 3

@@ -71,7 +71,7 @@ def data_files(folder: Path, workload: str) -> list[Path]:
 def seeds(folder: Path, workload: str) -> list[str]:
     """The seeds of which the order of arrivals is known."""
     first = next(read_rows(_file(folder, f"order_{workload}"), ["position"]))
-    return [column.removeprefix("s") for column in first.columns if column != "position"]
+    return [column.removeprefix("s") for column in first if column != "position"]
 
 
 def published(folder: Path) -> dict[tuple[str, str, str], list[float]]:

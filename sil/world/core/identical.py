@@ -20,4 +20,4 @@ class OnIdenticalNodes(Replay):
         slot = self.nodes.started[x]
         first = self.nodes.first_interval[slot]
         for y in range(first, first + self.nodes.n_intervals[slot]):
-            self.facts.nodes(self.nodes.intervals[y, 0], self.nodes.intervals[y, 1], y == first)
+            self.facts.hold(self.nodes.intervals[y, 0], self.nodes.intervals[y, 1], 0)

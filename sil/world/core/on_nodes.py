@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from scheduler.core.codes import CONSERVATIVE, QueuePolicy
-from scheduler.node_resources.core.codes import CORES, ONE, WHOLE
+from scheduler.node_resources.core.codes import CORES, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.core.placement import Ranking
@@ -16,8 +14,6 @@ from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, weights_of
 from sil.world.core.jobs import Jobs
 from sil.world.core.loop import Replay
-
-TAB, SPACE, COMMA, COLON, AT_SIGN = b"\t ,:@"
 
 
 def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> OnNodes:
@@ -36,48 +32,16 @@ class ReplayOnNodes(Replay):
 
     def __init__(self, jobs: Jobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
         Replay.__init__(self, jobs, nodes, ranks, by, room)
-        self.nodes, self.marks = nodes, np.zeros(nodes.nodes.n_nodes, np.uint8)
+        self.nodes = nodes
 
     def note_use(self, x: int) -> None:
-        """The nodes; a tab; what is used of each; a tab; the cores of whole nodes, if requested."""
+        """Shares of nodes, and the cores of whole nodes, if these were requested."""
         q, facts = self.nodes, self.facts
         begin, after = q.row_before(x), q.after[x]
-        self.note_nodes(begin, after)
         for row in range(begin, after):
-            facts.byte(SPACE if row > begin else TAB)
-            self.note_share(row)
-        facts.byte(TAB)
+            facts.hold(q.rows.node[row], q.rows.chunks[row], q.rows.gpus[row])
         if q.nodes.kinds.exclusive[q.kind[q.placed[x]]]:
-            facts.number(self.whole_cores(begin, after))
-
-    def note_nodes(self, begin: int, after: int) -> None:
-        """The nodes in some rows, in order."""
-        node, marks = self.nodes.rows.node, self.marks
-        lowest, highest = node[begin], node[begin]
-        for row in range(begin, after):
-            n = node[row]
-            marks[n] = True
-            lowest, highest = min(lowest, n), max(highest, n)
-        first = lowest
-        for n in range(lowest, highest + 1):
-            if marks[n] and (n == highest or not marks[n + 1]):
-                self.facts.nodes(first, n, first == lowest)
-            if not marks[n]:
-                first = n + 1
-        for row in range(begin, after):
-            marks[node[row]] = False
-
-    def note_share(self, row: int) -> None:
-        """Node, chunks and GPUs, as in `7:2@0,1`."""
-        facts, rows, separator = self.facts, self.nodes.rows, AT_SIGN
-        facts.number(rows.node[row])
-        facts.byte(COLON)
-        facts.number(rows.chunks[row])
-        for d in range(self.nodes.nodes.n_gpus):
-            if (rows.gpus[row] >> d) & ONE:
-                facts.byte(separator)
-                facts.number(d)
-                separator = COMMA
+            facts.whole_cores[facts.n - 1] = self.whole_cores(begin, after)
 
     def whole_cores(self, begin: int, after: int) -> int:
         """Of whole nodes, rounded half to even."""

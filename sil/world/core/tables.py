@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from scheduler.model import ON_NODES
 from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
+from sil.trace.held import arrow_column, machines_of
 from sil.trace.stream import COMPATIBLE, arrow_schema
 from sil.workload.job_log import user_names
 from sil.world.core.codes import ARRIVED, ENDED, REFUSED, STARTED
@@ -25,9 +26,6 @@ _CODE_OF = np.array(
     [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)], np.uint8
 )
 """By code of the loop: ARRIVED, STARTED, ENDED, REFUSED."""
-
-_USE = ("machines", "detail", "tasks")
-"""What is in the text of a job that starts on nodes of which jobs use parts, separated by tabs."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,14 @@ class JobNames:
 def facts_table(
     facts: Facts, names: JobNames, run: tuple[int, int, str], wanted: Sequence[str] = (*SCHEMA,)
 ) -> pa.Table:
-    """The facts of a chunk as those of a run, with some columns of a trace: `detail` only with `machines` and
-    `tasks`."""
+    """The facts of a chunk as those of a run, with some columns of a trace."""
     n = facts.n
     event, job = np.asarray(facts.event)[:n], np.asarray(facts.job)[:n]
     arrived, started = event == ARRIVED, event == STARTED
     has_run = started | (event == ENDED)
+    held_end, whole_cores = np.asarray(facts.held_end)[: n + 1], np.asarray(facts.whole_cores)[:n]
+    held = np.asarray(facts.held)[: held_end[-1]]
+    n_tasks = np.where(whole_cores > 0, whole_cores, names.size[job])
     point, replication, scheduler = run
     columns: dict[str, Callable[[], pa.Array]] = {
         "point": lambda: pa.array(np.full(n, point, np.int32)),
@@ -63,16 +63,17 @@ def facts_table(
         "job": lambda: pa.array(names.job[job]),
         "run": lambda: _numbers_where(has_run, np.asarray(facts.run)[:n], pa.int64()),
         "resource": lambda: _numbers_where(has_run, np.full(n, ON_NODES, np.int32), pa.int32()),
-        "machines": lambda: _texts(started, np.asarray(facts.text_end)[: n + 1], np.asarray(facts.text)),
+        "machines": lambda: arrow_column("machines", held_end, held[:, :2], started),
         "user": lambda: _texts_where(arrived, _names_of_users(names, job[arrived])),
-        "tasks": lambda: _numbers_where(arrived | started, names.size[job].astype(np.int32), pa.int32()),
+        "tasks": lambda: _numbers_where(arrived | started, n_tasks.astype(np.int32), pa.int32()),
         "expected_s": lambda: _numbers_where(started, np.asarray(facts.expected_s)[:n], pa.float64()),
     }
+    if "detail" in names.on_arrival:  # jobs request parts of nodes
+        columns["machines"] = lambda: arrow_column("machines", *machines_of(held_end, held[:, 0]), started)
+        columns["shares"] = lambda: arrow_column("shares", held_end, held, started)
     for name, values in names.on_arrival.items():
         columns[name] = partial(_on_arrival, values, arrived, job)
     made = {name: columns[name]() for name in wanted if name in columns}
-    if "detail" in made:  # their requests
-        made |= _of_uses(made)
     if names.refusals:
         places = pl.Series(job).set(pl.Series(event != REFUSED), None)
         why = places.replace_strict(names.refusals, default=None, return_dtype=pl.String)
@@ -95,19 +96,6 @@ def _names_of_users(names: JobNames, jobs: NDArray[np.int64]) -> pa.Array:
     numbers = users.dictionary.to_pylist()
     known = user_names(numbers, names.users)
     return _decoded(users.indices, [known[number] for number in numbers])
-
-
-def _of_uses(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-    """Of jobs that use parts of nodes: machines, detail and tasks; see _USE."""
-    detail, tasks, text = (_as_series(columns[name]) for name in ("detail", "tasks", "machines"))
-    use = text.str.split_exact("\t", len(_USE) - 1).struct.rename_fields([*_USE]).struct
-    whole_cores = use.field("tasks").cast(pl.Int32, strict=False)
-    found = pl.select(
-        machines=use.field("machines"),
-        detail=pl.coalesce(detail, use.field("detail")),
-        tasks=pl.coalesce(whole_cores, tasks),
-    )
-    return {column.name: _as_arrow(column) for column in found}
 
 
 def decisions_table(facts: Facts, n_nodes: int, wall_s: float) -> pl.DataFrame:
@@ -137,13 +125,7 @@ def _texts_where(where: NDArray[np.bool_], texts: pa.Array) -> pa.Array:
     _, offsets, data = texts.buffers()
     ends = np.zeros(len(where) + 1, np.int64)
     ends[1:][where] = np.diff(np.frombuffer(offsets, np.int64)[: len(texts) + 1])
-    return _texts(where, np.cumsum(ends), data)
-
-
-def _texts(where: NDArray[np.bool_], ends: NDArray[np.int64], data: Any) -> pa.Array:
-    """The texts in `data` that end there, in these places; null elsewhere."""
-    found = data if isinstance(data, pa.Buffer) else pa.py_buffer(data)
-    return pa.LargeStringArray.from_buffers(len(where), pa.py_buffer(ends), found, _bits(where))
+    return pa.LargeStringArray.from_buffers(len(where), pa.py_buffer(np.cumsum(ends)), data, _bits(where))
 
 
 def _bits(where: NDArray[np.bool_]) -> pa.Buffer:

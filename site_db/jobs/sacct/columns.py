@@ -99,7 +99,7 @@ _TEXTS = """AdminComment Comment Constraints Container Extra JobName Reason Rese
 SPELLED = {name.lower(): name for names in (*_KINDS.values(), _TEXTS) for name in names.split()}
 """Columns as Slurm spells them, by their names in small letters."""
 
-_BEGINNINGS = {
+BEGINNINGS = {
     "workdir": re.compile("/|$"),
     "submitline": re.compile(r"(\S*/)?(sbatch|srun|salloc|scrontab)\b|$"),
 }
@@ -110,28 +110,8 @@ def is_unknown(time: str) -> bool:
     return time == "0" or time.lower() in UNKNOWN
 
 
-def is_free(column: str) -> bool:
-    """Whether users write what is in a column."""
-    return column not in _KIND
-
-
-def kinds_of(columns: Sequence[str]) -> dict[str, int]:
-    """The places of the columns of each kind, as bits; without those that hold any text."""
-    found: dict[str, int] = {}
-    for place, column in enumerate(columns):
-        if not is_free(column):
-            found[_KIND[column]] = found.get(_KIND[column], 0) | 1 << place
-    return found
-
-
 def has_form(kind: str, text: str) -> bool:
     return _MATCHES[kind].fullmatch(text) is not None
-
-
-def unlikely_beginnings(columns: Sequence[str], text: str) -> int:
-    """The places of columns that hardly begin with a text, as bits."""
-    places = (place for place, name in enumerate(columns) if name in _BEGINNINGS)
-    return sum(1 << place for place in places if not _BEGINNINGS[columns[place]].match(text))
 
 
 def kind_of(column: str) -> str | None:
@@ -152,7 +132,6 @@ COMMAND = " ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS)))
 """With times in seconds since 1970, which a change of the clock does not move. No word of it is longer than
 a line of a terminal: sacct prints the columns of all options -o."""
 COMMAND_IN_LINES = " \\\n  ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS))) + " > sacct.txt"
-
 
 FEWEST_KNOWN = 3
 """A line with this many names of columns is a header."""
@@ -214,9 +193,6 @@ def _uncut(name: str) -> str:
 def is_accounting(lines: Sequence[str]) -> bool:
     """Whether the first lines of a file have the header of accounting, or are rows of it without a header."""
     first = next((line for line in lines if line.strip()), "")
-    layout = layout_of(first)
     fields = [field.strip() for field in first.split("|")]
-    is_row = any(field and has_form("time", field) for field in fields) and any(
-        has_form("state", field) for field in fields
-    )
-    return layout.is_header or is_row
+    has_time = any(field and has_form("time", field) for field in fields)
+    return layout_of(first).is_header or (has_time and any(has_form("state", field) for field in fields))

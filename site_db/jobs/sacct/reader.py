@@ -17,7 +17,7 @@ from site_db.jobs.records import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.columns import COMPLETED, RAN, REFUSED, RUNNING, is_accounting, is_unknown, state_of
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, printable, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
-from site_db.jobs.sacct.times import JobNumbers, Submissions, arrival_of, runs_of, time_limit_s
+from site_db.jobs.sacct.times import JobOrder, arrival_of, runs_of, time_limit_s
 from site_db.slurm.output import Object, at, objects_in, text_at
 from site_db.slurm.tres import duration_s
 
@@ -237,14 +237,14 @@ def read_sacct(
 
 
 def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tzinfo) -> Iterator[LoggedJob]:
-    numbers, order = JobNumbers(), Submissions(tally, zone)
+    order = JobOrder(tally, zone)
     for row in rows:
         try:
-            job = _job(row, states, zone, numbers.of(row), order)
+            job = _job(row, states, zone, order)
         except Refused as refused:
-            tally.refuse(refused.reason, row.line)
+            tally.refuse(str(refused), row.line)
             continue
-        tally.use()
+        tally.used += 1
         for rule in row.repairs:
             tally.repair(rule, row.line)
         for remark, number in remarks(row, job):
@@ -253,7 +253,8 @@ def _jobs(rows: Iterable[Fields], tally: Tally, states: Container[str], zone: tz
     order.end()
 
 
-def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: Submissions) -> LoggedJob:
+def _job(row: Fields, states: Container[str], zone: tzinfo, order: JobOrder) -> LoggedJob:
+    number = order.number(row)
     if not number:
         raise Refused(NO_NUMBER)
     if "." in number:
@@ -266,10 +267,10 @@ def _job(row: Fields, states: Container[str], zone: tzinfo, number: str, order: 
     nodes = nodes_of(row)
     resources = resources_of(row, len(nodes))
     is_as_printed = not row.repairs
-    submits = order.times(row, number)
+    submits = order.submits(row, number)
     (started_s, ended_s), *others = runs_of(row, zone, submits)
     if others:
-        order.is_undecided(number)
+        order.undecided.append(number)
     submitted_s, queued_s = arrival_of(row, started_s, zone, submits)
     partition = row["partition"]
     program = row["jobname"].rstrip("/").rpartition("/")[2].strip()

@@ -8,19 +8,12 @@ is right. The work is proportional to the length of a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from site_db.jobs.records import Refused
-from site_db.jobs.sacct.columns import (
-    NUMBERS,
-    SPELLED,
-    has_form,
-    is_free,
-    kind_of,
-    kinds_of,
-    unlikely_beginnings,
-)
+from site_db.jobs.sacct.columns import BEGINNINGS, NUMBERS, SPELLED, has_form, kind_of
 
 LISTS = ("word", "nodes", "tres")
 """The kinds of columns whose values may be lists with commas, which commas between columns split."""
@@ -39,33 +32,20 @@ class Readings:
         self.columns = columns
         self._between = separator if separator.isprintable() else " "
         self._separator = {"\t": "tab", " ": "blank"}.get(separator, separator)
-        self._free = sum(1 << place for place, column in enumerate(columns) if is_free(column))
-        self._used = sum(1 << place for place, column in enumerate(columns) if column in used)
-        self._lists = sum(kinds_of(columns).get(kind, 0) for kind in LISTS) if separator == "," else 0
+        self._kind_of = [(place, kind) for place, c in enumerate(columns) if (kind := kind_of(c)) is not None]
+        of_kinds = {kind: [place for place, one in self._kind_of if one == kind] for _, kind in self._kind_of}
+        self._kinds = [(kind, _bits(places)) for kind, places in of_kinds.items()]
+        self.every = (1 << len(columns)) - 1
+        self.free = self.every & ~_bits(place for place, _ in self._kind_of)
+        """The columns with texts of users."""
+        self.used = _bits(place for place, column in enumerate(columns) if column in used)
+        self._lists = sum(bits for kind, bits in self._kinds if kind in LISTS) if separator == "," else 0
         self.number = next(columns.index(name) for name in NUMBERS if name in columns)
         """The place of the column that names the job."""
-        self._before_the_number = (1 << self.number) - 1
         self._last = 1 << (len(columns) - 1)
-        self._all = 2 * self._last - 1
-        self._short = lru_cache(16_384)(self._of_text)
-        self._kinds = list(kinds_of(columns).items())
-        self._kind_of = [(place, kind) for place, c in enumerate(columns) if (kind := kind_of(c)) is not None]
-
-    @property
-    def begins_with_text(self) -> bool:
-        return bool(self._free & 1)
-
-    @property
-    def last_text(self) -> int:
+        self.last_text = self.free & self._last
         """The last column if it is a text, else none."""
-        return self._free & self._last
-
-    @property
-    def every(self) -> int:
-        return self._all
-
-    def has_used(self, columns: int) -> bool:
-        return bool(columns & self._used)
+        self._short = lru_cache(16_384)(self._of_text)
 
     def names(self, columns: int) -> list[str]:
         return [name for place, name in enumerate(self.columns) if columns >> place & 1]
@@ -82,12 +62,12 @@ class Readings:
         """The columns in whose texts a row may go on in the next line, and whether it may be complete, if the
         first field of this line is in one of the columns `may_be`."""
         may_be = self._at_the_last(fields, may_be)
-        return may_be & self._free, bool(may_be & self._fitting(fields[-1]) & self._last)
+        return may_be & self.free, bool(may_be & self._fitting(fields[-1]) & self._last)
 
     def reached(self, may_be: int, fields: Sequence[str] | None) -> int:
         """The columns that differ if a row that began in a line before, without the number of its job, has
         these fields; none if it cannot have them."""
-        may_be &= self._before_the_number & self._free
+        may_be &= ((1 << self.number) - 1) & self.free
         may_have = fields is None or self.after(fields, may_be)[1]
         return (1 << may_be.bit_length()) - 1 if may_have else 0
 
@@ -103,11 +83,11 @@ class Readings:
         """The columns that a field may be in if the one before it in its line, which is `fitting` for some
         columns, may be `here`; it `may_begin` some. A text or a list goes on in its column."""
         there = here & fitting
-        return there << 1 & self._all & may_begin | there & self._lists | here & self._free
+        return there << 1 & self.every & may_begin | there & self._lists | here & self.free
 
     def may_differ(self, lines: Lines) -> bool:
         """Whether there are ways to read a row that differ in what is used of it."""
-        return bool(_unsure(self._possible(lines, False)) & self._used)
+        return bool(_unsure(self._possible(lines, False)) & self.used)
 
     def found(self, lines: Lines) -> tuple[dict[str, str], list[str]]:
         """The fields of a row by column (empty where they are not known, in columns that are not used), and
@@ -116,7 +96,7 @@ class Readings:
         if not possible:
             raise Refused(NO_READING)
         unsure = _unsure(possible)
-        if unsure & self._used:
+        if unsure & self.used:
             raise Refused(
                 f"more fields than the header, which may be texts of {self._named(unsure)}; not guessed"
             )
@@ -142,15 +122,12 @@ class Readings:
         """The columns that each field may be in; empty if there is no way. Only `likely` ways count, or
         all."""
         fields = [field for line in lines for field in line]
-        ends, k = set(), -1
-        for line in lines:
-            k += len(line)
-            ends.add(k)
+        ends = {end - 1 for end in accumulate(map(len, lines))}
         fitting = [self._fitting(field) for field in fields]
-        begins = [~unlikely_beginnings(self.columns, field.strip()) if likely else -1 for field in fields]
+        begins = [self._begun(field.strip()) if likely else -1 for field in fields]
         forward = [1]
         for k in range(len(fields) - 1):
-            at_an_end = forward[k] & self._free
+            at_an_end = forward[k] & self.free
             forward.append(at_an_end if k in ends else self._next(forward[k], fitting[k], begins[k + 1]))
         possible = [0] * len(fields)
         back = self._last & fitting[-1]
@@ -159,7 +136,7 @@ class Readings:
             if k:
                 there = (back & begins[k]) >> 1 | back & self._lists
                 on = 0 if k - 1 in ends else there & fitting[k - 1]
-                back = on | back & self._free
+                back = on | back & self.free
         return possible if possible[0] else []
 
     def _fitting(self, field: str) -> int:
@@ -167,8 +144,13 @@ class Readings:
         text = field.strip()
         return self._short(text) if len(text) <= LONGEST_SHORT else self._of_text(text)
 
+    def _begun(self, text: str) -> int:
+        """The columns that may well begin with this text."""
+        places = ((place, BEGINNINGS[name]) for place, name in enumerate(self.columns) if name in BEGINNINGS)
+        return ~_bits(place for place, usual in places if not usual.match(text))
+
     def _of_text(self, text: str) -> int:
-        fitting = self._free
+        fitting = self.free
         for kind, columns in self._kinds:
             if has_form(kind, text):
                 fitting |= columns
@@ -176,6 +158,10 @@ class Readings:
 
     def _named(self, columns: int) -> str:
         return " or ".join(SPELLED.get(name, name) for name in self.names(columns))
+
+
+def _bits(places: Iterable[int]) -> int:
+    return sum(1 << place for place in places)
 
 
 def _unsure(possible: Sequence[int]) -> int:

@@ -18,7 +18,6 @@ from site_db.jobs.sacct.columns import (
     Layout,
     aligned,
     has_form,
-    is_free,
     kind_of,
     layout_of,
 )
@@ -51,12 +50,14 @@ class Lines:
             number, text = following
             if text == header or (layout.widths and not set(text) - set("- ")):
                 continue
-            if ("JobID" in text or "jobid" in text) and _is_other_header(text):
-                self.next_header = text
-                return
+            if "JobID" in text or "jobid" in text:
+                other = layout_of(text)
+                if other.is_header and not other.missing:
+                    self.next_header = text
+                    return
             if layout.widths:
                 yield self._slices(number, text)
-            elif may_be_quoted and _has_quote(text, layout.separator):
+            elif may_be_quoted and (text.startswith('"') or f'{layout.separator}"' in text):
                 joined, unused = self._joined_by_quotes(text)
                 self.rest = chain(unused, self.rest)
                 fields = _unquoted(joined, layout.separator)
@@ -78,13 +79,10 @@ class Lines:
         while joined.count('"') % 2 and len(lines) < _LONGEST_TEXT and (following := next(self.rest, None)):
             lines.append(following)
             joined += "\n" + following[1]
-            if self._is_row(following[1]):
+            fields = self._split(following[1])
+            if len(fields) == len(self._layout.columns) and self._fits(fields):
                 return text, lines
         return (text, lines) if joined.count('"') % 2 else (joined, [])
-
-    def _is_row(self, text: str) -> bool:
-        fields = self._split(text)
-        return len(fields) == len(self._layout.columns) and self._fits(fields)
 
     def _slices(self, number: int, text: str) -> Line:
         """Slurm counts the bytes of a value, so that other than ASCII letters move what follows."""
@@ -100,15 +98,6 @@ class Lines:
             if value.endswith("+") and len(value.strip()) == end - begin and column != "state"
         )
         return Line(number, fields, cut)
-
-
-def _is_other_header(text: str) -> bool:
-    layout = layout_of(text)
-    return layout.is_header and not layout.missing
-
-
-def _has_quote(text: str, separator: str) -> bool:
-    return text.startswith('"') or f'{separator}"' in text
 
 
 def _unquoted(text: str, separator: str) -> list[str] | None:
@@ -251,7 +240,7 @@ class _Table:
                 begun.lines.append(line)
                 if is_complete:
                     yield from self._read(row)
-                    if row.lines and self._readings.begins_with_text and self._readings.last_text:
+                    if row.lines and self._readings.free & 1 and self._readings.last_text:
                         begun.before |= 1
                     row, begun = begun, _Row()
                     continue
@@ -270,7 +259,7 @@ class _Table:
                 doubt = self._doubt_after(1, None)
                 if not self._goes_on(row, line):
                     self._refuse([line])
-                elif self._readings.begins_with_text:
+                elif self._readings.free & 1:
                     row.after |= self._readings.last_text
         if begun.lines:
             self._give_up(begun, row, None)
@@ -290,7 +279,7 @@ class _Table:
             return False
         row.may_be = may_be
         row.tail.append(line)
-        if is_complete and row.is_complete and not is_free(self._layout.columns[-1]):
+        if is_complete and row.is_complete and not self._readings.last_text:
             row.after = self._readings.every
         elif is_complete:
             row.lines += row.tail
@@ -300,14 +289,14 @@ class _Table:
     def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> int:
         """What seemed to begin a row does not. It is left out, although it may be a text at the end of the
         row before, which is then uncertain. Returns the uncertain columns of the next row."""
-        last = self._layout.columns[-1]
+        last_text = self._readings.last_text
         for line in begun.lines:
-            if is_free(last) or not self._goes_on(row, line):
+            if last_text or not self._goes_on(row, line):
                 self._refuse([line])
-        if row.lines and is_free(last):
+        if row.lines and last_text:
             lines = [each.fields for each in (*row.lines, *begun.lines)]
             differs = self._readings.may_differ(lines)
-            row.after |= self._readings.every if differs else self._readings.last_text
+            row.after |= self._readings.every if differs else last_text
         return self._doubt_after(begun.may_be or 0, following)
 
     def _doubt_after(self, may_be: int, line: Line | None) -> int:
@@ -341,7 +330,7 @@ class _Table:
             return ()
         first, columns = row.lines[0], self._layout.columns
         for uncertain, why in ((row.before, BEFORE), (row.after, AFTER)):
-            if self._readings.has_used(uncertain):
+            if uncertain & self._readings.used:
                 self._tally.refuse(why, first.number)
                 return ()
         if len(row.lines) == 1 and len(first.fields) == len(columns):
@@ -350,7 +339,7 @@ class _Table:
             try:
                 fields, repairs = self._readings.found([line.fields for line in row.lines])
             except Refused as refused:
-                self._tally.refuse(refused.reason, first.number)
+                self._tally.refuse(str(refused), first.number)
                 return ()
             found = Fields(first.number, fields, repairs)
         if row.before | row.after:

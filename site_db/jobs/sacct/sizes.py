@@ -16,10 +16,7 @@ from site_db.site_file import machine_names
 from site_db.slurm.tres import BadTres, Tres, amount_of, memory_mib, tres_of
 
 _OF_NODES = ("allocnodes", "nnodes", "reqnodes")
-_ABOUT_RESOURCES = (
-    *("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus"),
-    *("reqmem", *_OF_NODES),
-)
+_ABOUT_RESOURCES = ("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus", "reqmem", *_OF_NODES)
 """The columns from which what a job requested is read."""
 _about_resources = itemgetter(*_ABOUT_RESOURCES)
 _about_processors = itemgetter("alloccpus", "ncpus", "alloctres", "reqcpus", "reqtres")
@@ -58,12 +55,14 @@ def _resources(texts: tuple[str, ...], n_nodes: int) -> tuple[Tres, bool]:
         cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
         counted = _first(row, *_OF_NODES)
         nodes = max(requested.nodes, allocated.nodes, counted, n_nodes, 1)
+        # Memory like 4Gc is per CPU and 16Gn per node, as before Slurm 21.08.
+        text = row["reqmem"] if row["reqmem"] not in ("0", "?") else ""
+        times = {"c": cpus, "n": nodes}.get(text[-1:], 1)
+        requested_mib = times * memory_mib(text.rstrip("cn")) if text and not requested.memory_mib else 0
         found = Tres(
             cpus=max(cpus, 1),
             nodes=nodes,
-            memory_mib=requested.memory_mib
-            or _requested_mib(row["reqmem"], cpus, nodes)
-            or allocated.memory_mib,
+            memory_mib=requested.memory_mib or requested_mib or allocated.memory_mib,
             gpus=requested.gpus or allocated.gpus,
             others=requested.others or allocated.others,
             site_resources=requested.site_resources or allocated.site_resources,
@@ -74,14 +73,6 @@ def _resources(texts: tuple[str, ...], n_nodes: int) -> tuple[Tres, bool]:
     if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
         raise Refused("its resources cannot be read: more than any cluster has")
     return found, any(_count(row[name]) is None for name in _OF_NODES)
-
-
-def _requested_mib(text: str, cpus: int, nodes: int) -> int:
-    """Of all nodes: `4Gc` is per CPU and `16Gn` per node, as before Slurm 21.08."""
-    if not text or text in ("0", "?"):
-        return 0
-    times = {"c": cpus, "n": nodes}.get(text[-1], 1)
-    return times * memory_mib(text.rstrip("cn"))
 
 
 def _first(row: Mapping[str, str], *names: str) -> int:

@@ -32,11 +32,6 @@ def zone_named(name: str | None) -> tzinfo:
         ) from None
 
 
-def is_local(text: str) -> bool:
-    """Whether a time states no zone."""
-    return not is_whole(text) and (time := _date(text)) is not None and time.tzinfo is None
-
-
 def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
     """The seconds since 1970-01-01 UTC that a time in `zone` may be: two in the hour that occurs twice when
     clocks are set back; none where it is unknown or cannot be read."""
@@ -54,9 +49,12 @@ def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:
 
 @lru_cache(4_096)
 def _in_zone(time: datetime, zone: tzinfo) -> tuple[float, ...]:
-    times = sorted({_seconds(time.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
+    both = [time.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    times = sorted(set(map(_seconds, both)))
+    first, second = (one.utcoffset() for one in both)
+    occurs_twice = first is not None and second is not None and first > second
     # No clock shows the hour that is left out in spring: it counts as if clocks had not been set forward.
-    times = times if len(times) == 1 or _occurs_twice(time, zone) else times[-1:]
+    times = times if len(times) == 1 or occurs_twice else times[-1:]
     return tuple([time_s for time_s in times if 0 < time_s <= LATEST_UNIX_S])
 
 
@@ -79,11 +77,6 @@ def _seconds(time: datetime) -> float:
         return (time - (_LOCAL_EPOCH if time.tzinfo is None else _EPOCH)).total_seconds()
     except OverflowError:
         return 0.0
-
-
-def _occurs_twice(time: datetime, zone: tzinfo) -> bool:
-    first, second = (time.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
-    return first is not None and second is not None and first > second
 
 
 _SLACK_S = 2
@@ -167,7 +160,8 @@ def _with_elapsed(
 
 def _is_local(row: Fields, zone: tzinfo) -> bool:
     """Whether times may be off by a change of the clock."""
-    return zone is UTC and is_local(row["start"]) and is_local(row["end"])
+    times = (_date(text) for text in (row["start"], row["end"]) if not is_whole(text))
+    return zone is UTC and [time is not None and time.tzinfo is None for time in times] == [True, True]
 
 
 def arrival_of(
@@ -222,35 +216,29 @@ UNDECIDED = (
 _ID = re.compile(r"[0-9]{1,18}")
 
 
-class JobNumbers:
-    """The numbers of the jobs in a log."""
+class JobOrder:
+    """The numbers of the jobs in a log. Jobs are submitted in their order, which decides about the hour that
+    occurs twice."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally, zone: tzinfo) -> None:
+        self._tally, self._zone = tally, zone
         self._any_whole = False
+        self._last_id, self._earliest_s = 0, -inf
+        self.undecided: list[str] = []
+        """The jobs since the last change of the clock that may have run an hour later."""
 
-    def of(self, row: Fields) -> str:
+    def number(self, row: Fields) -> str:
         """The id of a row. 7.0 is the first step of job 7, or job 7 itself, where a data frame has made ids
         numbers: then it has a user, or, without that column, no row has a whole id."""
         number = row["jobid"] if "jobid" in row else row["jobidraw"]
         self._any_whole |= "." not in number
         id, dot_zero, rest = number.partition(".0")
-        if not dot_zero or rest or not is_whole(id):
-            return number
-        if row.get("user", not self._any_whole):
+        if dot_zero and not rest and is_whole(id) and row.get("user", not self._any_whole):
             row.repairs.append(OF_A_DATA_FRAME)
             return id
         return number
 
-
-class Submissions:
-    """Jobs are submitted in the order of their ids, which decides about the hour that occurs twice."""
-
-    def __init__(self, tally: Tally, zone: tzinfo) -> None:
-        self._tally, self._zone = tally, zone
-        self._last_id, self._earliest_s = 0, -inf
-        self._undecided: list[str] = []
-
-    def times(self, row: Fields, number: str) -> tuple[float, ...]:
+    def submits(self, row: Fields, number: str) -> tuple[float, ...]:
         """The times at which the job may have been submitted, in order."""
         times = unix_times(row["submit"], self._zone) if row["submit"] else ()
         if self._zone is UTC or not times or (found := _ID.match(number)) is None:
@@ -262,18 +250,14 @@ class Submissions:
         if len(times) == 1:
             self.end()
         elif len(possible) == 1:  # the clock has been set back since the jobs before
-            self._undecided.clear()
+            self.undecided.clear()
         if id != self._last_id and not whole(row["restarts"]):  # requeued jobs are submitted anew
             self._earliest_s = max(self._earliest_s, possible[0])
         self._last_id = id
         return possible
 
-    def is_undecided(self, number: str) -> None:
-        """The last job may have run an hour later."""
-        self._undecided.append(number)
-
     def end(self) -> None:
         """No further job decides about those before."""
-        for number in self._undecided:
+        for number in self.undecided:
             self._tally.remark(UNDECIDED, number)
-        self._undecided.clear()
+        self.undecided.clear()

@@ -25,9 +25,9 @@ from scheduler.model import (
 )
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
-from scheduler.notices import RunEnded
+from scheduler.notices import METHOD_OF, RunEnded, RunLost
 from scheduler.ports import Clock, Monitor, NodeMonitor, RuntimeEstimator, UnreliableDispatcher
-from scheduler.resource_manager import Characterisation, Experience, ResourceManager
+from scheduler.resource_manager import Characterisation, Experience
 from scheduler.time_shared.social_contract import Requirement
 from tests.examples import up_to
 
@@ -179,14 +179,14 @@ def test_all_classes_of_notices_readings_and_orders_have_a_text() -> None:
     )
     methods = [
         getattr(method, "fget", method)
-        for owner in (ResourceManager, *ports)
+        for owner in ports
         for name, method in getmembers(owner)
         if not name.startswith("_") and (callable(method) or isinstance(method, property))
-        if name != "handle"  # of which entries have the method and its arguments
     ]
-    used = {
-        kind for method in methods for hint in get_type_hints(method).values() for kind in classes_in(hint)
-    }
+    hints = [hint for method in methods for hint in get_type_hints(method).values()]
+    for notice in METHOD_OF:  # the arguments of its method
+        hints += [notice] if notice in (RunEnded, RunLost) else get_type_hints(notice).values()
+    used = {kind for hint in hints for kind in classes_in(hint)}
     assert {Job, Request, EtcMatrix, Requirement, RunEnded, MachineReading} <= used
     assert used == set(WITH_FIELDS)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import Start
 from scheduler.node_set import NodeSet
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """Job `i` of the problem."""
 
     i: int
@@ -19,18 +19,26 @@ class Waiting:
     estimate_s: float
 
 
+@dataclass
 class ReferencePass:
     """FCFS or SJF, then no backfilling, or EASY, or EASY with shortest job backfilled first (SJBF)."""
 
-    def __init__(self, problem: FreeNodesProblem) -> None:
-        view = problem.free_nodes
-        self.now_s = problem.now_s
-        self.free = [n for first, last in view.free.intervals for n in range(first, last + 1)]
-        self.releases = list(zip(view.releases.ends_s.tolist(), view.releases.sizes.tolist(), strict=True))
-        self.queue = [
-            Waiting(i, job.n_tasks, view.waiting.estimate_s(job.id)) for i, job in enumerate(problem.jobs)
-        ]
-        self.started: list[Start] = []
+    now_s: float
+    free: list[int]
+    releases: list[tuple[float, int]]
+    """When runs are expected to end, and how many nodes they hold."""
+    queue: list[Waiting]
+    started: list[Start] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, problem: FreeNodesProblem) -> ReferencePass:
+        view, jobs = problem.free_nodes, enumerate(problem.jobs)
+        return cls(
+            problem.now_s,
+            [n for first, last in view.free.intervals for n in range(first, last + 1)],
+            list(zip(view.releases.ends_s.tolist(), view.releases.sizes.tolist(), strict=True)),
+            [Waiting(i, job.n_tasks, view.waiting.estimate_s(job.id)) for i, job in jobs],
+        )
 
     def decide(self, ordering: str, backfilling: str) -> list[Start]:
         """Who starts now, in this order, on which nodes, and until when."""

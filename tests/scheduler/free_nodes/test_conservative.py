@@ -16,7 +16,7 @@ from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import JobId, NodeSchedule, RunId
-from scheduler.testing.identical_nodes import FreeNodesOutline
+from scheduler.testing.rigid import FreeNodesOutline
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
 
@@ -39,18 +39,6 @@ def reserved(*waiting: tuple[int, float], running: Sequence[tuple[int, float]] =
 def test_each_job_reserves_the_earliest_start_that_delays_no_earlier_job() -> None:
     promised = reserved((2, 10.0), (4, 5.0), (2, 10.0), (2, 11.0), (2, 3.0))
     assert promised == [None, 10.0, None, 15.0, 15.0]
-
-
-def test_a_reservation_may_fill_a_gap_between_two_others() -> None:
-    """A whole machine from 10 to 15 s, and from 20 s; two nodes for 5 s fit between."""
-    promised = reserved((4, 5.0), (2, 10.0), (4, 5.0), (2, 5.0), (2, 5.0), running=[(4, 10.0)])
-    assert promised == [10.0, 15.0, 25.0, 15.0, 20.0]
-
-
-def test_easy_starts_a_job_that_conservative_does_not() -> None:
-    """A, of one node for long, delays only the second of the queue, which has a reservation, too."""
-    waiting, running = ((2, 5.0), (4, 5.0), (1, 99.0)), [(3, 10.0)]
-    assert reserved(*waiting, running=running) == [10.0, 15.0, 20.0]
 
 
 def test_every_job_either_starts_now_or_waits_for_its_reservation() -> None:
@@ -81,19 +69,6 @@ def test_an_early_end_moves_reservations_earlier_in_queue_order() -> None:
     ]
     assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 5.0, 3: 5.0, 4: 15.0}
     assert scheduler.passes[1:3] == [(1.0, {2: 20.0, 3: 20.0, 4: 30.0}), (5.0, {4: 15.0})]
-
-
-def test_an_earlier_slot_goes_to_the_first_queued_job_that_fits() -> None:
-    """One node is free at 5 s: too few for the first, who stays; the second takes it."""
-    scheduler = RecordsReservations()
-    rows: list[Row] = [
-        (1, 0.0, 5.0, 1, 20.0),
-        (2, 0.0, 20.0, 3, 20.0),
-        (3, 1.0, 5.0, 4, 5.0),
-        (4, 1.0, 15.0, 1, 15.0),
-    ]
-    assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 0.0, 3: 20.0, 4: 5.0}
-    assert scheduler.passes[2] == (5.0, {3: 20.0})
 
 
 def test_a_run_that_exceeds_its_estimate_delays_reservations_without_losing_any() -> None:
@@ -170,17 +145,6 @@ def test_no_job_starts_later_than_any_of_its_reservations(order: str, jobs: list
         assert starts_s[job] <= promised_s
     for (_, before), (_, after) in pairwise(scheduler.passes):
         assert all(after[job] <= before[job] for job in before.keys() & after.keys()), "no job is moved later"
-
-
-def test_moving_a_later_job_forward_does_not_delay_an_earlier_reservation() -> None:
-    """At 5 s job 4 moves from 20 to 5 s, out of the way of job 3, which was promised 20 s."""
-    rows: list[Row] = [
-        (1, 0.0, 5.0, 1, 20.0),
-        (2, 0.0, 10.0, 1, 10.0),
-        (3, 1.0, 10.0, 2, 10.0),
-        (4, 2.0, 10.0, 1, 10.0),
-    ]
-    assert replayed(Conservative(), rows, 2)[3] <= 20.0
 
 
 class EveryPassFromTheStart:

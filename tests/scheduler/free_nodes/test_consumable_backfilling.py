@@ -17,7 +17,7 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import CHUNKS, GPUS, NODE
 from scheduler.node_resources.selection import FirstFit
 from scheduler.node_resources.state import rows_of
-from scheduler.testing.consumable_nodes import running_first
+from scheduler.testing.rigid import running_first
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, one_pass, place
 

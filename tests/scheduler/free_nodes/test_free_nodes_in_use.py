@@ -17,18 +17,14 @@ from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import (
     Assignment,
-    DispatchOrder,
     Job,
     JobId,
-    MachineReading,
-    NodeReading,
     NodeSchedule,
     RunId,
     Schedule,
     Start,
 )
 from scheduler.node_set import NodeSet
-from scheduler.notices import RunEnded, RunLost
 from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from scheduler.rules import (
@@ -42,32 +38,9 @@ from scheduler.rules import (
     RETURNS_A_SCHEDULE,
     ScheduleRejected,
 )
+from tests.scheduler.fakes import ByHand
 
 MINUTE_S, HOUR_S = 60.0, 3_600.0
-
-
-class World:
-    """Clock, dispatcher and monitor in one."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.orders: list[DispatchOrder] = []
-        self.readings: list[NodeReading | MachineReading] = []
-
-    def dispatch(self, order: DispatchOrder) -> None:
-        self.orders.append(order)
-
-    def preempt(self, run: RunId) -> None:
-        raise AssertionError("rigid jobs are never preempted")
-
-    def news(self) -> Sequence[NodeReading | MachineReading]:
-        told, self.readings = self.readings, []
-        return told
-
-    @property
-    def started(self) -> list[tuple[int, str]]:
-        """(job, nodes) of each order so far"""
-        return [(order.job.id, str(order.machines)) for order in self.orders]
 
 
 class RecordingEstimates(UserEstimates):
@@ -80,17 +53,16 @@ class RecordingEstimates(UserEstimates):
         self.learned.append((job, ran_s))
 
 
-class Queue:
-    """A queue manager whose jobs a test sends, ends and loses."""
-
+class Queue(ByHand):
     def __init__(
         self,
         n_nodes: int = 4,
         scheduler: AnyScheduler | None = None,
         run_times: RuntimeEstimator | None = None,
     ) -> None:
-        self.world = World()
-        ports = OnFreeNodes(self.world, self.world, n_nodes, run_times or UserEstimates(), self.world)
+        super().__init__()
+        estimates = run_times or UserEstimates()
+        ports = OnFreeNodes(self.clock, self.dispatcher, n_nodes, estimates, self.monitor)
         nodes = RigidAllocation(ports)
         self.manager = StartingManager(ports, nodes, scheduler or Rigid(), memoryless=scheduler is None)
 
@@ -99,31 +71,9 @@ class Queue:
             assert self.manager.on_job_arrived(job) is None
         self.manager.run_round()
 
-    def end(self, run: int, now_s: float) -> None:
-        self.world.now_s = now_s
-        self.manager.on_run_ended(RunEnded(RunId(run), now_s))
-        self.round_if_wanted()
-
-    def lose(self, run: int, *found_down: int) -> None:
-        self.manager.on_run_lost(RunLost(RunId(run), self.world.now_s, found_down))
-        self.round_if_wanted()
-
-    def read(self, node: int, up: bool, measured_s: float) -> None:
-        self.world.readings = [MachineReading(node, up, measured_s)]
-        self.manager.on_monitor_news()
-        self.round_if_wanted()
-
-    def wake(self) -> float:
-        """At the time at which it wanted to be woken."""
-        assert self.manager.wakes_at_s is not None
-        self.world.now_s = self.manager.wakes_at_s
-        self.manager.on_time_passed()
-        self.round_if_wanted()
-        return self.world.now_s
-
-    def round_if_wanted(self) -> None:
-        if self.manager.wants_round:
-            self.manager.run_round()
+    @property
+    def expected_s(self) -> list[float]:
+        return [order.expected_s for _, order in self.dispatcher.orders]
 
 
 def job(
@@ -138,11 +88,11 @@ def job(
 def test_a_job_waits_for_free_nodes_and_starts_when_another_ends() -> None:
     queue = Queue()
     queue.submit(job(0, 2), job(1, 1), job(2, 2))
-    assert queue.world.started == [(0, "0-1"), (1, "2")]
+    assert queue.started == [(0, "0-1"), (1, "2")]
     assert list(queue.manager.why_waiting()) == [2]
     assert not queue.manager.wants_round
     queue.end(0, 80.0)
-    assert queue.world.started[2:] == [(2, "0-1")]
+    assert queue.started[2:] == [(2, "0-1")]
     assert queue.manager.why_waiting() == {}
 
 
@@ -152,14 +102,6 @@ def test_actual_run_times_are_passed_to_the_run_time_estimator() -> None:
     queue.submit(job(0, 3))
     queue.end(0, 80.0)
     assert run_time_estimates.learned == [(job(0, 3), 80.0)]
-
-
-def test_nodes_freed_separately_are_allocated_together() -> None:
-    queue = Queue()
-    queue.submit(*map(job, range(4)), job(4, 2))
-    queue.end(2, 10.0)
-    queue.end(0, 11.0)
-    assert queue.world.started[4:] == [(4, "0 2")]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +119,7 @@ def test_a_repeated_end_notice_frees_the_nodes_only_once() -> None:
     queue.submit(job(0), job(1), job(2))
     queue.end(0, 10.0)
     queue.end(0, 11.0)
-    assert queue.world.started == [(0, "0"), (1, "0")]
+    assert queue.started == [(0, "0"), (1, "0")]
 
 
 def test_released_nodes_are_reused_at_the_next_round_and_not_freed_again_by_the_end() -> None:
@@ -185,25 +127,25 @@ def test_released_nodes_are_reused_at_the_next_round_and_not_freed_again_by_the_
     run_time_estimates = RecordingEstimates()
     queue = Queue(2, run_times=run_time_estimates)
     queue.submit(job(0), job(1), job(2))
-    queue.world.now_s = 100.0
+    queue.clock.now_s = 100.0
     queue.manager.on_run_released(RunId(0))
     assert not queue.manager.wants_round
     queue.submit(job(3))
-    assert queue.world.started[2:] == [(2, "0")]
+    assert queue.started[2:] == [(2, "0")]
     queue.end(0, 100.0)
-    assert queue.world.started[3:] == [], "job 2 has its node now"
+    assert queue.started[3:] == [], "job 2 has its node now"
     assert [job.id for job, _ in run_time_estimates.learned] == [0]
 
 
 def test_a_run_released_before_its_estimated_end_keeps_its_nodes_until_the_end_notice() -> None:
     queue = Queue(1)
     queue.submit(job(0), job(1))
-    queue.world.now_s = 99.0
+    queue.clock.now_s = 99.0
     queue.manager.on_run_released(RunId(0))
     queue.submit(job(2))
-    assert queue.world.started == [(0, "0")]
+    assert queue.started == [(0, "0")]
     queue.end(0, 99.0)
-    assert queue.world.started == [(0, "0"), (1, "0")]
+    assert queue.started == [(0, "0"), (1, "0")]
 
 
 # -- runs that are lost, nodes that are down -------------------------------------------------------------
@@ -212,59 +154,33 @@ def test_a_run_released_before_its_estimated_end_keeps_its_nodes_until_the_end_n
 def test_a_lost_run_returns_to_its_queue_position_and_avoids_the_failed_node() -> None:
     queue = Queue(2)
     queue.submit(job(0), job(1, arrival_s=1.0), job(2, arrival_s=2.0))
-    queue.lose(0, 0)
-    assert queue.world.started == [(0, "0"), (1, "1")]
+    queue.lose(0, [0])
+    assert queue.started == [(0, "0"), (1, "1")]
     assert list(queue.manager.why_waiting()) == [0, 2]
     queue.end(1, 50.0)
-    assert queue.world.started[2:] == [(0, "1")]
+    assert queue.started[2:] == [(0, "1")]
 
 
 def test_a_node_is_reused_after_a_later_reading_reports_it_up() -> None:
     queue = Queue(1)
-    queue.world.now_s = 10.0
+    queue.clock.now_s = 10.0
     queue.submit(job(0))
-    queue.lose(0, 0)
-    queue.read(0, True, measured_s=9.0)
-    assert len(queue.world.orders) == 1, "that was before it was found down"
-    queue.read(0, True, measured_s=11.0)
-    assert queue.world.started == [(0, "0"), (0, "0")]
-    assert [order.run for order in queue.world.orders] == [0, 1]
-
-
-def test_a_free_node_that_fails_is_skipped() -> None:
-    queue = Queue(3)
-    queue.read(1, False, 0.0)
-    queue.submit(job(0, 2), job(1))
-    assert queue.world.started == [(0, "0 2")]
-
-
-def test_a_node_that_fails_during_a_run_is_not_free_after_the_run() -> None:
-    queue = Queue(2)
-    queue.submit(job(0, 2), job(1, 2))
-    queue.read(0, False, 5.0)
-    queue.end(0, 50.0)
-    assert queue.world.started == [(0, "0-1")]
-    queue.read(0, True, 60.0)
-    assert queue.world.started[1:] == [(1, "0-1")]
-
-
-def test_a_node_that_recovers_during_a_run_is_free_after_the_run() -> None:
-    queue = Queue(2)
-    queue.submit(job(0, 2), job(1, 2))
-    for up, measured_s in ((False, 5.0), (False, 6.0), (True, 7.0), (True, 8.0)):
-        queue.read(0, up, measured_s)
-    queue.end(0, 50.0)
-    assert queue.world.started[1:] == [(1, "0-1")]
+    queue.lose(0, [0])
+    queue.observe(0, True, measured_s=9.0)
+    assert len(queue.dispatcher.orders) == 1, "that was before it was found down"
+    queue.observe(0, True, measured_s=11.0)
+    assert queue.started == [(0, "0"), (0, "0")]
+    assert [order.run for _, order in queue.dispatcher.orders] == [0, 1]
 
 
 def test_after_a_loss_the_reservation_uses_the_end_of_the_new_run() -> None:
     """The first of the queue is reserved the end of the new run, at 130 s, and not that of the lost one."""
     queue = Queue(2, Rigid(backfilling="easy"))
     queue.submit(job(0))
-    queue.world.now_s = 30.0
+    queue.clock.now_s = 30.0
     queue.lose(0)
     queue.submit(job(1, 2), job(2, estimate_s=100.0, arrival_s=3.0))
-    assert queue.world.started[1:] == [(0, "0"), (2, "1")], "that one ends by 130 s"
+    assert queue.started[1:] == [(0, "0"), (2, "1")], "that one ends by 130 s"
 
 
 # -- estimates that are outlived -------------------------------------------------------------------------
@@ -292,11 +208,11 @@ def test_the_estimate_of_an_overdue_run_doubles_its_elapsed_time() -> None:
 def test_an_overdue_run_lengthens_the_backfill_window() -> None:
     queue = Queue(2, Rigid(backfilling="easy"))
     queue.submit(job(0, estimate_s=50.0), job(1, 2), job(2, estimate_s=51.0))
-    assert queue.world.started == [(0, "0")]
+    assert queue.started == [(0, "0")]
     queue.wake()
-    assert queue.world.started == [(0, "0")], "until 100 s are 50 s now"
+    assert queue.started == [(0, "0")], "until 100 s are 50 s now"
     queue.wake()
-    assert queue.world.started[1:] == [(2, "1")]
+    assert queue.started[1:] == [(2, "1")]
 
 
 def test_all_runs_that_become_overdue_together_get_new_estimates() -> None:
@@ -321,24 +237,24 @@ def test_time_advances_even_if_an_overdue_estimate_is_not_extended() -> None:
 def test_a_job_without_an_estimate_gets_the_longest_estimate() -> None:
     queue = Queue()
     queue.submit(job(0, estimate_s=None))
-    assert queue.world.orders[0].expected_s == LONGEST_S
+    assert queue.expected_s == [LONGEST_S]
 
 
 def test_recent_runs_estimates_the_mean_of_the_users_last_two_run_times() -> None:
     queue = Queue(run_times=RecentRuns())
     for number, took_s in enumerate((1_000.0, 100.0, 200.0)):
-        began_s = queue.world.now_s
+        began_s = queue.clock.now_s
         queue.submit(job(number, estimate_s=5_000.0))
         queue.end(number, began_s + took_s)
     queue.submit(job(3, estimate_s=5_000.0), job(4, estimate_s=120.0), job(5, estimate_s=700.0, user="bob"))
-    expected_s = [order.expected_s for order in queue.world.orders]
+    expected_s = queue.expected_s
     assert expected_s == [5_000.0, 5_000.0, 550.0, 150.0, 120.0, 700.0]
 
 
 def test_recent_runs_corrects_in_steps_up_to_the_user_estimate() -> None:
     queue = Queue(run_times=RecentRuns())
     for number, took_s in enumerate((100.0, 200.0)):
-        began_s = queue.world.now_s
+        began_s = queue.clock.now_s
         queue.submit(job(number))
         queue.end(number, began_s + took_s)
     queue.submit(job(2, estimate_s=20 * HOUR_S), job(3, 4))
@@ -424,20 +340,20 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
 def test_an_invalid_schedule_is_rejected_and_nothing_is_started(answer: object, rule: str, told: str) -> None:
     """Of five nodes, 4 is down. Jobs 10, 11 and 12 ask for two nodes each."""
     queue = Queue(5, FixedAnswer(answer))
-    queue.read(4, False, 0.0)
+    queue.observe(4, False, 0.0)
     with pytest.raises(ScheduleRejected) as caught:
         queue.submit(job(10, 2), job(11, 2), job(12, 2))
     assert caught.value.violation.rule == rule
     assert told in caught.value.violation.message
-    assert queue.world.orders == []
+    assert queue.dispatcher.orders == []
 
 
 @pytest.mark.parametrize("nodes", [(3, 0), [0, 3], np.array([0, 3]), range(0, 4, 3), NodeSet.of([0, 3])])
 def test_placements_may_list_nodes_in_any_sequence_and_order(nodes: Sequence[int]) -> None:
     queue = Queue(4, FixedAnswer(placing((0, nodes))))
     queue.submit(job(0, 2))
-    assert len(queue.world.orders) == 1
-    assert set(queue.world.orders[0].machines) == {0, 3}
+    assert len(queue.dispatcher.orders) == 1
+    assert set(queue.dispatcher.orders[0][1].machines) == {0, 3}
     assert queue.manager.wakes_at_s == 100.0
 
 
@@ -458,8 +374,8 @@ class LargestFirst:
 def test_a_custom_scheduler_starts_its_jobs_and_the_others_wait() -> None:
     queue = Queue(4, LargestFirst())
     queue.submit(job(0, 1), job(1, 3, estimate_s=30.0), job(2, 2))
-    assert queue.world.started == [(1, "0-2"), (0, "3")]
-    assert [order.expected_s for order in queue.world.orders] == [30.0, 100.0]
+    assert queue.started == [(1, "0-2"), (0, "3")]
+    assert queue.expected_s == [30.0, 100.0]
     assert queue.manager.why_waiting() == {2: "too few nodes are free"}
 
 
@@ -480,7 +396,7 @@ def test_a_scheduler_is_asked_again_once_at_the_requested_time() -> None:
     queue.submit(job(0))
     assert queue.manager.wakes_at_s == 7.0
     assert not queue.manager.wants_round
-    queue.world.now_s = 7.0
+    queue.clock.now_s = 7.0
     queue.manager.on_time_passed()
     assert queue.manager.wants_round
     assert queue.manager.wakes_at_s is None
@@ -488,6 +404,6 @@ def test_a_scheduler_is_asked_again_once_at_the_requested_time() -> None:
 
 def test_jobs_are_backfilled_while_down_nodes_block_the_first_job() -> None:
     queue = Queue(2, Rigid(backfilling="easy"))
-    queue.read(1, False, 0.0)
+    queue.observe(1, False, 0.0)
     queue.submit(job(0, 2), job(1, 1))
-    assert queue.world.started == [(1, "0")]
+    assert queue.started == [(1, "0")]

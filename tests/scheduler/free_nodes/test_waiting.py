@@ -106,11 +106,3 @@ def test_jobs_are_indexed_by_position_as_in_a_list() -> None:
     assert waiting.estimate_s(JobId(3)) == 7.0
     with pytest.raises(IndexError):
         waiting[4]
-
-
-def test_an_empty_queue_has_no_job_and_an_infinite_least_size() -> None:
-    queue = Queue()
-    queue.come(job(0))
-    queue.go(job(0))
-    assert (len(queue.waiting), queue.waiting.least_size) == (0, inf)
-    assert not list(queue.waiting)

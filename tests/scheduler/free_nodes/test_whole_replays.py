@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.bare_easy import easy_starts
 from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from tests.examples import up_to
+from tests.scheduler.free_nodes.reference import ReferencePass, Waiting
 from tests.scheduler.free_nodes.replaying import Row, replayed
 
 
@@ -66,28 +66,12 @@ class InTheArchivesOrder:
 
     def look(self) -> None:
         """A pass over the queue."""
-        while self.queue and self.size(self.queue[0]) <= self.free:
-            self.start(self.queue[0])
-        if not self.queue or self.backfilling == Backfilling.NONE:
-            return
-        shadow_s, extra = self.reservation(self.size(self.queue[0]))
-        others = self.queue[1:]
-        if self.backfilling == Backfilling.EASY_SJBF:
-            others.sort(key=lambda i: self.job[i][4])
-        for i in others:
-            in_time = self.now_s + self.job[i][4] <= shadow_s
-            if self.size(i) <= self.free and (in_time or self.size(i) <= extra):
-                extra -= 0 if in_time else self.size(i)
-                self.start(i)
-
-    def reservation(self, needed: int) -> tuple[float, int]:
-        then_free = self.free
-        ends_s = sorted((self.expected_end_s(i), i) for i in self.running if i not in self.released)
-        for shadow_s in sorted({end_s for end_s, _ in ends_s}):
-            then_free += sum(self.size(i) for end_s, i in ends_s if end_s == shadow_s)
-            if then_free >= needed:
-                return shadow_s, then_free - needed
-        return inf, 0
+        free, running = list(range(self.free)), [i for i in self.running if i not in self.released]
+        releases = [(self.expected_end_s(i), self.size(i)) for i in running]
+        queue = [Waiting(k, self.size(i), self.job[i][4]) for k, i in enumerate(self.queue)]
+        started = ReferencePass(self.now_s, free, releases, queue).decide("fcfs", self.backfilling)
+        for i in [self.queue[start.job] for start in started]:
+            self.start(i)
 
     def start(self, i: int) -> None:
         self.queue.remove(i)

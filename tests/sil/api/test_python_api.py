@@ -61,17 +61,11 @@ def test_saved_results_are_the_bytes_of_the_command(log: sil.JobLog, tmp_path: P
     path = tmp_path / "log.swf"
     write_swf(path, log)
     from_python = sil.replay(sil.read_log(path), ["fcfs", "easy"], progress=False).save(tmp_path / "python")
-    result = command(
-        "replay", path, "--scheduler", "fcfs", "--scheduler", "easy", "--out", tmp_path / "command"
-    )
+    schedulers = ("--scheduler", "fcfs", "--scheduler", "easy")
+    result = command("replay", path, *schedulers, "--out", tmp_path / "command")
     assert result.exit_code == 0, result.output
-    for name in (
-        "fcfs/trace.parquet",
-        "fcfs/jobs.csv",
-        "easy/trace.parquet",
-        "easy/jobs.csv",
-        "summary.json",
-    ):
+    of_each = [f"{name}/{file}" for name in ("fcfs", "easy") for file in ("trace.parquet", "jobs.csv")]
+    for name in (*of_each, "summary.json"):
         assert (from_python / name).read_bytes() == (tmp_path / "command" / name).read_bytes(), name
     assert (from_python / "report.html").is_file()
     assert_frame_equal(sil.read_replays(tmp_path / "command").metrics, sil.read_replays(from_python).metrics)
@@ -88,6 +82,8 @@ def test_names_of_own_schedulers_tell_their_arguments(log: sil.JobLog) -> None:
     found = sil.replay(log[:50], [sil.factory(SmallestFirst, cap=c) for c in (64, 128)], progress=False)
     assert found.schedulers == ["SmallestFirst(cap=64)", "SmallestFirst(cap=128)"]
     assert sil.replay(log[:50], SmallestFirst, progress=False).schedulers == ["SmallestFirst"]
+    made = sil.replay(log[:50], {"mine": partial(SmallestFirst, cap=64)}, progress=False)
+    assert len(made.jobs("mine")) == 50, "functions that make schedulers need no name"
 
 
 def test_an_exception_in_a_scheduler_keeps_its_traceback(log: sil.JobLog) -> None:
@@ -166,30 +162,18 @@ def test_results_can_be_saved_where_they_are(log: sil.JobLog, tmp_path: Path) ->
     assert (tmp_path / "report.html").is_file()
 
 
-def test_functions_that_make_schedulers_need_no_name(log: sil.JobLog) -> None:
-    found = sil.replay(log, {"mine": partial(SmallestFirst, cap=64)}, progress=False)
-    assert len(found.jobs("mine")) == 300
-
-
 def test_charts_are_shown_and_saved(replays: sil.Replays, tmp_path: Path) -> None:
-    charts = [
-        replays.plot.gantt("mine", window=("1h", "1d")),
-        replays.plot.gantt(),
-        replays.plot.gantt(window=("1000d", "1001d")),
-        replays.plot.waiting_time(),
-        replays.plot.queue_length(),
-        replays.plot.utilisation(),
-        replays.plot.slowdown_by_size(),
-        replays.plot.over_time(),
-        replays.plot.waiting_by_week_and_size(),
-        replays.plot.jobs_by_size_and_run_time(),
-        replays.plot.slowdown_by_size_and_run_time(),
-    ]
+    plot = replays.plot
+    names = [name for name in vars(type(plot)) if not name.startswith("_") and name != "slowdown_by_user"]
+    assert len(names) == 9
+    windows: list[dict[str, Any]] = [{"scheduler": "mine", "window": ("1h", "1d")}]
+    windows.append({"window": ("1000d", "1001d")})
+    charts = [*(plot.gantt(**window) for window in windows), *(getattr(plot, name)() for name in names)]
     for chart in charts:
         assert "vega-lite" in chart.spec["$schema"]
     charts[0].save(tmp_path / "gantt.png")
     assert (tmp_path / "gantt.png").read_bytes().startswith(b"\x89PNG")
-    assert set(charts[3]._repr_mimebundle_()) == {"application/vnd.vegalite.v5+json", "image/png"}
+    assert set(plot.waiting_time()._repr_mimebundle_()) == {"application/vnd.vegalite.v5+json", "image/png"}
     with pytest.raises(sil.UserError, match=r"expected \.png, \.svg, \.pdf or \.html"):
         charts[0].save(tmp_path / "gantt.txt")
     with pytest.raises(sil.UserError, match="is no time"):

@@ -74,9 +74,7 @@ def test_starting_jobs_first_come_first_served_on_the_first_free_machine_is_olb(
 
 
 def test_a_command_is_restarted_for_each_run_and_its_output_is_kept(tmp_path: Path) -> None:
-    script = tmp_path / "first_fit.py"
-    script.write_text(FIRST_FIT)
-    name = f"batsim: {sys.executable} {script} tcp://127.0.0.1:{{port}}"
+    name = f"batsim: {sys.executable} -m tests.sil.batsim.scripted tcp://127.0.0.1:{{port}}"
     comparison = run(tiny_experiment(tmp_path, schedulers=json.dumps(["olb", name])), tmp_path / "out")
     assert not comparison.faults
     printed = sorted((tmp_path / "out" / "printed").iterdir())
@@ -85,8 +83,8 @@ def test_a_command_is_restarted_for_each_run_and_its_output_is_kept(tmp_path: Pa
 
 def test_a_machine_failure_and_repair_is_sent_and_its_job_resubmitted(tmp_path: Path) -> None:
     outage = '\n[[outages]]\nmachine = "f1"\nfrom_s = 5\nto_s = 9\n'
-    avoiding = _avoiding_what_is_down()
-    facts, received = facts_under(avoiding, tmp_path, "mix = { short = 1 }\n" + outage, jobs="2")
+    more = "mix = { short = 1 }\n" + outage
+    facts, received = facts_under(starting_at_once(), tmp_path, more, jobs="2")
     notices = [(event["timestamp"], event["data"]) for event in events(received, "NOTIFY")]
     assert notices[1:] == [
         (5.0, {"type": "event_machine_unavailable", "resources": "0"}),
@@ -101,7 +99,7 @@ def test_a_job_that_fails_is_submitted_again_as_often_as_it_is_requeued_and_then
     tmp_path: Path,
 ) -> None:
     more = "mix = { short = 1 }\n[failures.jobs.poison]\nshare = 1\n"
-    facts, received = facts_under(_avoiding_what_is_down(), tmp_path, more, jobs="1")
+    facts, received = facts_under(starting_at_once(), tmp_path, more, jobs="1")
     again = [event["data"]["job_id"] for event in events(received, "JOB_SUBMITTED")]
     assert again == ["w0!0", *(f"w0!0#{k}" for k in range(1, 6))]
     over = [event["data"] for event in events(received, "JOB_COMPLETED")]
@@ -113,7 +111,7 @@ def test_a_job_that_fails_is_submitted_again_as_often_as_it_is_requeued_and_then
 def test_an_order_to_a_down_machine_reveals_it_before_any_monitor(tmp_path: Path) -> None:
     outage = '[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 500\n[monitors]\ndelay_s = 1000\n'
     more = "mix = { short = 1 }\n" + outage
-    facts, received = facts_under(_avoiding_what_is_down(), tmp_path, more, jobs="2")
+    facts, received = facts_under(starting_at_once(), tmp_path, more, jobs="2")
     counts = dict(facts.group_by("event").len().iter_rows())
     assert counts[Fact.ORDER_OVERTAKEN] == 1
     assert counts[Fact.RUN_ENDED] == 2
@@ -184,68 +182,9 @@ def test_invalid_combinations_are_rejected_before_anything_runs(
         run(path, tmp_path / "out")
 
 
-FIRST_FIT = """
-import json, sys
-import zmq
-
-socket = zmq.Context().socket(zmq.REP)
-socket.bind(sys.argv[1])
-waiting, free, held, is_over = [], [], {}, False
-while not is_over:
-    message = json.loads(socket.recv())
-    for event in message["events"]:
-        data = event["data"]
-        if event["type"] == "SIMULATION_BEGINS":
-            free = list(range(data["nb_resources"]))
-            print(len(free), "machines")
-        elif event["type"] == "JOB_SUBMITTED":
-            waiting.append(data["job_id"])
-        elif event["type"] == "JOB_COMPLETED":
-            free.append(held.pop(data["job_id"]))
-        is_over = event["type"] == "SIMULATION_ENDS"
-    decisions = []
-    while waiting and free:
-        job_id, machine = waiting.pop(0), min(free)
-        free.remove(machine)
-        held[job_id] = machine
-        start = {"job_id": job_id, "alloc": str(machine)}
-        decisions.append({"timestamp": message["now"], "type": "EXECUTE_JOB", "data": start})
-    socket.send_string(json.dumps({"now": message["now"], "events": decisions}))
-"""
-
-
 def _deaf(answer: Answer) -> Answer:
     """The same scheduler, which is never told of machines."""
     return lambda now_s, told: answer(now_s, [event for event in told if event["type"] != "NOTIFY"])
-
-
-def _avoiding_what_is_down() -> Answer:
-    """Any free machine that is up, the first one first."""
-    waiting: list[str] = []
-    holding: dict[str, int] = {}
-    down: set[int] = set()
-
-    def answer(now_s: float, told: list[Event]) -> tuple[float, list[Event]]:
-        for event in told:
-            data = event["data"]
-            match event["type"], data.get("type"):
-                case "JOB_SUBMITTED", _:
-                    waiting.append(data["job_id"])
-                case "JOB_COMPLETED", _:
-                    del holding[data["job_id"]]
-                case "NOTIFY", "event_machine_unavailable":
-                    down.add(int(data["resources"]))
-                case "NOTIFY", "event_machine_available":
-                    down.discard(int(data["resources"]))
-        decisions = []
-        for machine in sorted(set(range(4)) - down - set(holding.values())):
-            if waiting:
-                job_id = waiting.pop(0)
-                holding[job_id] = machine
-                decisions.append(decision(now_s, "EXECUTE_JOB", job_id=job_id, alloc=str(machine)))
-        return now_s, decisions
-
-    return answer
 
 
 def on_shared_nodes(folder: Path, schedulers: list[str]) -> Comparison:

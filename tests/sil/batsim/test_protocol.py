@@ -31,7 +31,7 @@ from sil.runs.under_test import schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
-from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
+from tests.sil.batsim.scripted import Answer, Event, by_script, decision, scheduler, starting_at_once
 from tests.sil.experiment.test_replay import Row, log_of, starts
 from tests.sil.replaying import jobs_under, replay_all
 
@@ -45,13 +45,20 @@ def replayed(
     rows: list[Row] = TWO,
     processors: int = 2,
     order: str = "default",
-    limit_s: float = 20.0,
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     """What became of a log under a scripted scheduler, and the messages that it was sent."""
     with scheduler(answer) as (name, received):
         replay = Replay(log_of(rows, processors), order=order, decision_limit_s=20.0)
         (outcome,) = replay_all(replay, [name], folder, Inline(), False, Listener())
     return outcome, received
+
+
+def at_first_job(*decisions: Event, now_s: float = 0.0) -> Answer:
+    return by_script({(0.0, "JOB_SUBMITTED"): (now_s, [*decisions])})
+
+
+def execute(alloc: str, job_id: str = "w0!1") -> Event:
+    return decision(0.0, "EXECUTE_JOB", job_id=job_id, alloc=alloc)
 
 
 def told(received: list[dict[str, Any]]) -> list[tuple[float, list[str]]]:
@@ -114,11 +121,7 @@ def test_events_during_a_decision_are_sent_after_it(tmp_path: Path) -> None:
 
 
 def test_a_decision_takes_effect_at_its_own_timestamp(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
-            return 9.0, [decision(4.0, "EXECUTE_JOB", job_id="w0!1", alloc="0")]
-        return now_s, []
-
+    answer = at_first_job(decision(4.0, "EXECUTE_JOB", job_id="w0!1", alloc="0"), now_s=9.0)
     outcome, received = replayed(answer, tmp_path, [(1, 0.0, 50.0, 1, 60.0, 1)])
     assert outcome.fault is None
     assert starts(pl.read_parquet(outcome.folder / TRACE)) == {1: 4.0}
@@ -126,14 +129,9 @@ def test_a_decision_takes_effect_at_its_own_timestamp(tmp_path: Path) -> None:
 
 
 def test_a_scheduler_is_called_at_the_requested_time(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if now_s == 0.0:
-            calls = [decision(now_s, "CALL_ME_LATER", timestamp=30.5)] * 2
-            return now_s, calls if events[0]["type"] == "SIMULATION_BEGINS" else []
-        if events[0]["type"] == "REQUESTED_CALL":
-            return now_s, [decision(now_s, "EXECUTE_JOB", job_id="w0!1", alloc="1")]
-        return now_s, []
-
+    calls = [decision(0.0, "CALL_ME_LATER", timestamp=30.5)] * 2
+    start = decision(30.5, "EXECUTE_JOB", job_id="w0!1", alloc="1")
+    answer = by_script({(0.0, "SIMULATION_BEGINS"): (0.0, calls), (30.5, "REQUESTED_CALL"): (30.5, [start])})
     outcome, received = replayed(answer, tmp_path, [(1, 0.0, 50.0, 1, 60.0, 1)])
     assert outcome.fault is None
     assert (30.5, ["REQUESTED_CALL", "REQUESTED_CALL"]) in told(received)
@@ -141,19 +139,15 @@ def test_a_scheduler_is_called_at_the_requested_time(tmp_path: Path) -> None:
 
 
 def test_a_killed_job_is_reported_with_its_progress_and_counts_as_killed(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
-            return now_s, [
-                decision(now_s, "EXECUTE_JOB", job_id="w0!1", alloc="0-1"),
-                decision(now_s, "SET_JOB_METADATA", job_id="w0!1", metadata="the first"),
-            ]
-        if now_s == 10.0 and events[0]["type"] == "JOB_SUBMITTED":
-            return now_s, [
-                decision(now_s, "KILL_JOB", job_ids=["w0!1"]),
-                decision(now_s, "REJECT_JOB", job_id="w0!2"),
-            ]
-        return now_s, []
-
+    described = decision(0.0, "SET_JOB_METADATA", job_id="w0!1", metadata="the first")
+    kill = decision(10.0, "KILL_JOB", job_ids=["w0!1"])
+    reject = decision(10.0, "REJECT_JOB", job_id="w0!2")
+    answer = by_script(
+        {
+            (0.0, "JOB_SUBMITTED"): (0.0, [execute("0-1"), described]),
+            (10.0, "JOB_SUBMITTED"): (10.0, [kill, reject]),
+        }
+    )
     outcome, received = replayed(answer, tmp_path)
     assert outcome.fault is None
     killed = received[3]["events"]
@@ -173,15 +167,13 @@ def test_a_killed_job_is_reported_with_its_progress_and_counts_as_killed(tmp_pat
 
 
 def test_killing_a_job_that_ended_during_the_decision_is_not_a_fault(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
-            return now_s, [decision(now_s, "EXECUTE_JOB", job_id="w0!1", alloc="0-1")]
-        if now_s == 10.0:
-            return 60.0, [decision(55.0, "KILL_JOB", job_ids=["w0!1"])]
-        if now_s == 60.0 and events[0]["type"] == "JOB_COMPLETED":
-            return now_s, [decision(now_s, "EXECUTE_JOB", job_id="w0!2", alloc="0")]
-        return now_s, []
-
+    answer = by_script(
+        {
+            (0.0, "JOB_SUBMITTED"): (0.0, [execute("0-1")]),
+            (10.0, "JOB_SUBMITTED"): (60.0, [decision(55.0, "KILL_JOB", job_ids=["w0!1"])]),
+            (60.0, "JOB_COMPLETED"): (60.0, [decision(60.0, "EXECUTE_JOB", job_id="w0!2", alloc="0")]),
+        }
+    )
     outcome, received = replayed(answer, tmp_path)
     assert outcome.fault is None
     assert jobs_under(outcome)["success"].to_list() == [1, 1]
@@ -240,21 +232,23 @@ def test_a_scheduler_that_registers_a_job_in_each_message_is_stopped(
 
 
 def test_questions_and_states_are_answered(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if events[0]["type"] == "SIMULATION_BEGINS":
-            return now_s, [
-                decision(now_s, "QUERY", requests={"consumed_energy": {}}),
-                decision(now_s, "SET_RESOURCE_STATE", resources="0-1", state="3"),
-                decision(now_s, "NOTIFY", type="registration_finished"),
-                decision(now_s, "ANSWER", estimate_waiting_time={}),
-            ]
-        return now_s, [
-            decision(now_s, "CHANGE_JOB_STATE", job_id=event["data"]["job_id"], job_state=state)
-            for event in events
-            if event["type"] == "JOB_SUBMITTED"
-            for state in ("RUNNING", "COMPLETED_SUCCESSFULLY")
-        ]
-
+    asked = [
+        decision(0.0, "QUERY", requests={"consumed_energy": {}}),
+        decision(0.0, "SET_RESOURCE_STATE", resources="0-1", state="3"),
+        decision(0.0, "NOTIFY", type="registration_finished"),
+        decision(0.0, "ANSWER", estimate_waiting_time={}),
+    ]
+    of_job = {
+        (at_s, "JOB_SUBMITTED"): (
+            at_s,
+            [
+                decision(at_s, "CHANGE_JOB_STATE", job_id=job_id, job_state=state)
+                for state in ("RUNNING", "COMPLETED_SUCCESSFULLY")
+            ],
+        )
+        for at_s, job_id in ((0.0, "w0!1"), (10.0, "w0!2"))
+    }
+    answer = by_script({(0.0, "SIMULATION_BEGINS"): (0.0, asked), **of_job})
     outcome, received = replayed(answer, tmp_path)
     assert outcome.fault is None
     assert [event["type"] for event in received[1]["events"]] == [
@@ -266,19 +260,6 @@ def test_questions_and_states_are_answered(tmp_path: Path) -> None:
 
 
 # -- faults ------------------------------------------------------------------------------------------------
-
-
-def at_first_job(*decisions: Event, now_s: float = 0.0) -> Answer:
-    def answer(at_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        if at_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
-            return now_s, list(decisions)
-        return at_s, []
-
-    return answer
-
-
-def execute(alloc: str, job_id: str = "w0!1") -> Event:
-    return decision(0.0, "EXECUTE_JOB", job_id=job_id, alloc=alloc)
 
 
 @pytest.mark.parametrize(
@@ -337,11 +318,10 @@ def test_a_protocol_violation_is_reported(answer: Answer, rule: str, message: st
 
 
 def test_an_allocation_of_a_busy_resource_names_the_job_that_uses_it(tmp_path: Path) -> None:
-    def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
-        submitted = [event["data"]["job_id"] for event in events if event["type"] == "JOB_SUBMITTED"]
-        alloc = {"w0!1": "0-1", "w0!2": "1"}
-        return now_s, [decision(now_s, "EXECUTE_JOB", job_id=j, alloc=alloc[j]) for j in submitted]
-
+    second = decision(10.0, "EXECUTE_JOB", job_id="w0!2", alloc="1")
+    answer = by_script(
+        {(0.0, "JOB_SUBMITTED"): (0.0, [execute("0-1")]), (10.0, "JOB_SUBMITTED"): (10.0, [second])}
+    )
     outcome, _ = replayed(answer, tmp_path)
     assert outcome.fault is not None
     assert (

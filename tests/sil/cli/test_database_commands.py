@@ -43,6 +43,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def recorded(*rows: str, more: str = "") -> str:
+    """Record the jobs of a CSV file."""
+    head = f"job_class,resource,started_unix_s,run_time_s{more}\n"
+    Path("mine.csv").write_text(head + "".join(f"{row}\n" for row in rows))
+    return done("history", "--import", "mine.csv")
+
+
 def done(*arguments: str | Path) -> str:
     """The output of a command that must succeed."""
     result = sil("db", *arguments)
@@ -120,10 +127,7 @@ def test_show_lists_the_sites_of_a_database_and_a_named_one(tiny: Path) -> None:
 
 
 def test_show_prints_a_job_class_by_machine(tiny: Path) -> None:
-    (tiny / "mine.csv").write_text(
-        "job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\nshort,pair,0,40\nshort,s1,0,20\nlong,f1,0,99\n"
-    )
-    done("history", "--import", "mine.csv")
+    recorded("short,f1,0,10", "short,pair,0,40", "short,s1,0,20", "long,f1,0,99")
     shown = done("show", "--job-class", "short")
     assert "own runs" in shown
     (everywhere,) = [line for line in shown.splitlines() if "everywhere" in line]
@@ -168,9 +172,7 @@ def test_show_prints_the_same_facts_as_json(tiny: Path) -> None:
 
 
 def test_runs_and_one_job_class_are_printed_as_json(tiny: Path) -> None:
-    rows = "short,f1,1700000000,12.5\nshort,pair,1700000100,14\n"
-    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
-    done("history", "--import", "mine.csv")
+    recorded("short,f1,1700000000,12.5", "short,pair,1700000100,14")
     runs = listed("history", "--last", "1")["runs"]
     assert [(run["number"], run["resource"], run["members"], run["run_time_s"]) for run in runs] == [
         (2, "pair", 2, 14.0)
@@ -203,10 +205,8 @@ def test_measurements_are_shown_with_the_reason_a_cluster_is_closed(tiny: Path) 
 
 
 def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
-    (tiny / "mine.csv").write_text(
-        "job_class,resource,started_unix_s,run_time_s,user\nshort,f1,1700000000,12.5,ann\nshort,f1,1700000100,14,bob\n"
-    )
-    assert "2 jobs of mine.csv recorded" in done("history", "--import", "mine.csv")
+    rows = ("short,f1,1700000000,12.5,ann", "short,f1,1700000100,14,bob")
+    assert "2 jobs of mine.csv recorded" in recorded(*rows, more=",user")
     shown = done("history")
     assert "2023-11-14 22:13:20" in shown
     assert "file: mine.csv" in shown
@@ -215,16 +215,13 @@ def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
 
 
 def test_old_runs_are_pruned_and_the_statistics_still_agree(tiny: Path) -> None:
-    rows = "".join(f"short,f1,{k},{10 + k}\n" for k in range(20))
-    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
-    done("history", "--import", "mine.csv")
+    recorded(*(f"short,f1,{k},{10 + k}" for k in range(20)))
     assert "15 runs deleted, 5 kept" in done("prune", "--keep", "5")
     assert "5 runs (and 15 that were pruned)" in done("check")
 
 
 def test_modified_statistics_are_detected(tiny: Path) -> None:
-    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
-    done("history", "--import", "mine.csv")
+    recorded("short,f1,0,10")
     with sqlite3.connect("site.db") as connection:
         connection.execute("UPDATE execution_statistics SET mean_s = 11")
     result = sil("db", "check")
@@ -250,19 +247,24 @@ def test_a_slurm_log_creates_a_site_of_nodes_usable_in_experiments(here: Path) -
     assert result.exit_code == 0, result.output
 
 
-MACHINES = """
-name = "ours"
-machine_classes = [{name = "batch"}]
-machines = [{names = ["n0"], machine_class = "batch"}]
-job_classes = [{name = "any", sequential_s = {batch = 1.0}}]
-"""
-
-
-def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_alone(here: Path) -> None:
-    (here / "ours.toml").write_text(MACHINES)
+@pytest.fixture
+def ours(here: Path) -> Path:
+    """A site of machines in the database, and accounting beside it."""
+    (here / "ours.toml").write_text(
+        """
+        name = "ours"
+        machine_classes = [{name = "batch"}]
+        machines = [{names = ["n0"], machine_class = "batch"}]
+        job_classes = [{name = "any", sequential_s = {batch = 1.0}}]
+        """
+    )
     (here / "log.txt").write_text(SACCT)
     done("init")
     done("import", "ours.toml")
+    return here
+
+
+def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_alone(ours: Path) -> None:
     result = sil("db", "import-sacct", "log.txt")
     assert "4 of 5 rows" in result.stdout
     assert "New at the site 'ours': 4 machines, 1 cluster, 2 job classes." in result.stdout
@@ -274,16 +276,13 @@ def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_
     assert result.exit_code == 0, result.output
 
 
-def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(here: Path) -> None:
+def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(ours: Path) -> None:
     header, *rows = SACCT.splitlines()
-    (here / "ours.toml").write_text(MACHINES)
-    (here / "log.txt").write_text("\n".join([header, *rows[:3]]))
+    (ours / "log.txt").write_text("\n".join([header, *rows[:3]]))
     without = [
         row.replace("|n1|", "||").replace("|n2|", "||").replace("|n[1-4]|", "|None assigned|") for row in rows
     ]
-    (here / "without.txt").write_text("\n".join([header, *(f"9{row}" for row in without[:3])]))
-    done("init")
-    done("import", "ours.toml")
+    (ours / "without.txt").write_text("\n".join([header, *(f"9{row}" for row in without[:3])]))
     done("import-sacct", "log.txt")
     done("import-sacct", "without.txt")
     with sqlite3.connect("site.db") as connection:
@@ -292,25 +291,17 @@ def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_t
     assert runs == [(1, 2, None), (1, 3, None), (None, None, 1), *[(1, None, None)] * 3]
 
 
-def test_a_cluster_that_grows_by_a_log_is_reported(here: Path) -> None:
+def test_a_cluster_that_grows_by_a_log_is_reported(ours: Path) -> None:
     header, *rows = SACCT.splitlines()
-    (here / "ours.toml").write_text(MACHINES)
-    (here / "log.txt").write_text(SACCT)
-    (here / "more.txt").write_text(
-        "\n".join([header, rows[2].replace("3_1|", "9|").replace("[1-4]", "[3-6]")])
-    )
-    done("init")
-    done("import", "ours.toml")
+    grown = rows[2].replace("3_1|", "9|").replace("[1-4]", "[3-6]")
+    (ours / "more.txt").write_text(f"{header}\n{grown}")
     assert "instead of" not in sil("db", "import-sacct", "log.txt").stderr
     printed = " ".join(sil("db", "import-sacct", "more.txt").stderr.split())
     assert "the cluster 'batch' has 6 members now, instead of 4: runs of the partition" in printed
 
 
-def test_a_partition_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
-    (here / "ours.toml").write_text(MACHINES)
-    (here / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
-    done("init")
-    done("import", "ours.toml")
+def test_a_partition_named_like_a_node_gets_a_cluster_with_another_name(ours: Path) -> None:
+    (ours / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
     assert "4 of 5 rows" in done("import-sacct", "log.txt")
     assert "partition n1" in done("show")
 

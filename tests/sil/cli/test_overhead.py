@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -109,12 +110,17 @@ def test_the_command_writes_decisions_points_and_a_figure(tmp_path: Path) -> Non
     assert (tmp_path / "out" / "overhead.png").stat().st_size > 10_000
 
 
-def test_a_scheduler_that_breaks_a_rule_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_breaks_a_rule_is_reported_and_the_others_are_printed_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "forgetful.py").write_text(SLOW)
-    done = sil("overhead", "forgetful:Forgets", "--jobs", "5", "--machines", "5", "--out", tmp_path / "out")
+    grid = ("--jobs", "5,10,20", "--machines", "5,10", "--tables", "2", "--repetitions", "1", "--json")
+    done = sil("overhead", "forgetful:Forgets", "--vs", "mct", *grid, "--out", tmp_path / "out")
     assert done.exit_code == 1
-    assert "Fault:" in done.output
+    assert "Fault:" in done.stderr
+    found = json.loads(done.stdout)
+    assert (len(found["points"]), len(found["laws"]["mct"]["exponents"])) == (6, 2)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_refused_job_was_overtaken_by_none_and_its_refusal_is_the_reason() -> 
         {"event": Fact.JOB_ARRIVED, "job": 1, "time_s": 0.0},
         {"event": Fact.JOB_REFUSED, "job": 1, "time_s": 0.0, "detail": "job 1 requests 9 nodes"},
         {"event": Fact.JOB_ARRIVED, "job": 2, "time_s": 1.0},
-        {"event": Fact.RUN_STARTED, "job": 2, "time_s": 1.0, "run": 0, "machines": "0"},
+        {"event": Fact.RUN_STARTED, "job": 2, "time_s": 1.0, "run": 0, "machines": [{"first": 0, "last": 0}]},
     ]
     empty = dict.fromkeys(SCHEMA)
     found = timeline(pl.DataFrame([empty | row for row in rows], schema=SCHEMA), 1)
@@ -123,26 +123,22 @@ def test_a_refused_job_was_overtaken_by_none_and_its_refusal_is_the_reason() -> 
 
 
 def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: Path) -> None:
-    facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
-    done = command("why", tmp_path, "--job", "2")
+    folder = tmp_path / "easy"
+    folder.mkdir()
+    facts_of(Replay(log_of(ROWS, 3)), "easy", folder)
+    done = command("why", folder, "--job", "2")
     assert done.exit_code == 0
     assert "50 s  job 2 starts on 0-2" in done.output
     assert "Waiting time: 49 s." in done.output
     assert "Overtaken by: job 3." in done.output
     assert "This trace has no wait reasons" in done.output
-    assert f"there is no job 7 in {tmp_path / TRACE}" in the_sentence(
-        command("why", tmp_path / TRACE, "--job", "7")
-    )
-
-
-def test_a_timeline_is_printed_as_json_and_a_folder_of_replays_names_its_subfolders(tmp_path: Path) -> None:
-    (tmp_path / "easy").mkdir()
-    facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path / "easy")
-    told = json.loads(command("why", tmp_path / "easy", "--job", "2", "--json").stdout)
+    unknown = the_sentence(command("why", folder / TRACE, "--job", "7"))
+    assert f"there is no job 7 in {folder / TRACE}" in unknown
+    told = json.loads(command("why", folder, "--job", "2", "--json").stdout)
     assert (told["job"], told["waited_s"], told["overtaken_by"]) == (2, 49.0, [3])
     assert told["events"][-1] == {"time_s": 100.0, "event": "job 2 ends"}
-    refused = the_sentence(command("why", tmp_path, "--job", "2"))
-    assert "each scheduler has its own trace; name one of the subfolders easy" in refused
+    above = the_sentence(command("why", tmp_path, "--job", "2"))
+    assert "each scheduler has its own trace; name one of the subfolders easy" in above
 
 
 def test_an_experiment_records_reasons_on_request(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from sil.runs.scenario import scenario_of
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
+from sil.trace.held import one_row_per_machine
 from sil.trace.reading import read_trace
 from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
@@ -326,7 +327,7 @@ def test_resources_down_at_the_site_are_reported_and_down_in_the_run(
     assert set(facts.filter(event=Fact.MACHINE_DOWN)["time_s"]) == {0.0}
     started = facts.filter(event=Fact.RUN_STARTED)
     assert 0 not in set(started["resource"])
-    assert 0 not in {machine for machines in started["machines"] for machine in machines}
+    assert 0 not in one_row_per_machine(started)["machines"].to_list()
 
 
 def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(

@@ -15,6 +15,7 @@ from scheduler.node_request import Gpus, Node, Request
 from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.outcome.invariants.clean_trace import CleanTrace
+from sil.trace import held
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.recorder import ROW
@@ -318,58 +319,48 @@ def test_numbers_of_jobs_that_would_take_much_memory_are_left_to_the_sequential_
     assert not is_clean(trace(*rows), Capacity(1), 6)
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "0-", "-1", "1-0", "0,1", "0  1", "x", "0 0", "3", "99999999999999999999"]
-)
-def test_machines_that_cannot_be_read_are_not_clean(text: str | None) -> None:
-    rows: list[Row] = [
-        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann"}),
-        (1.0, Fact.RUN_STARTED, {"job": 1, "run": 0, "resource": -1, "machines": [0, 1]}),
-        (2.0, Fact.RUN_ENDED, {"job": 1, "run": 0, "resource": -1}),
-    ]
-    facts = trace(*rows)
-    assert is_clean(facts, Capacity(3), 3)
-    assert not is_clean(
-        facts.with_columns(machines=pl.Series([None, text, None], dtype=pl.String)), Capacity(3), 3
+def with_start_that_holds(facts: pl.DataFrame, name: str, cell: Any) -> pl.DataFrame:
+    """Of three facts, of which the second is the start."""
+    return facts.with_columns(held.column(name, [None, cell, None]))
+
+
+LARGEST = 2**31 - 1
+
+
+def one_run(start: dict[str, Any], **arrival: Any) -> pl.DataFrame:
+    """Three facts, of which the second is the start."""
+    of_run = {"job": 1, "run": 0, "resource": -1}
+    return trace(
+        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann", **arrival}),
+        (1.0, Fact.RUN_STARTED, {**of_run, **start}),
+        (2.0, Fact.RUN_ENDED, of_run),
     )
 
 
-NUMBER = "9" * 20
+@pytest.mark.parametrize(
+    "machines", [None, [], [(-1, 0)], [(1, 0)], [(0, 0), (0, 0)], [(3, 3)], [(0, LARGEST)]]
+)
+def test_machines_that_there_are_not_or_named_twice_are_not_clean(machines: Any) -> None:
+    facts = one_run({"machines": [0, 1]})
+    assert is_clean(facts, Capacity(3), 3)
+    assert not is_clean(with_start_that_holds(facts, "machines", machines), Capacity(3), 3)
 
 
 @pytest.mark.parametrize(
-    "use",
+    "shares",
     [
-        *[
-            None,
-            "",
-            "0",
-            "0:",
-            "0:1",
-            "0:2",
-            "0:1@",
-            "0:1@2",
-            "0:1@5",
-            "0:1@0,1",
-            "0:1@0x",
-            "0:1@0 1:0",
-            "2:1@0",
-        ],
-        *["0:1@0 0:1@1", f"{NUMBER}:1@0", f"0:{NUMBER}@0", f"0:1@{NUMBER}"],
+        *[None, [], [(0, 1, [])], [(0, 2, [])], [(0, 0, [])], [(0, 2, [0])], [(0, -1, [0])]],
+        *([(0, 1, gpus)] for gpus in ([2], [5], [0, 1], [62])),
+        *[[(0, 1, [0]), (1, 0, [])], [(2, 1, [0])], [(0, 1, [0]), (0, 1, [1])]],
+        *[[(-1, 1, [0])], [(LARGEST, 1, [0])], [(0, LARGEST, [0])]],
     ],
 )
-def test_uses_of_nodes_that_cannot_be_read_or_are_not_requested_are_not_clean(use: str | None) -> None:
+def test_shares_of_nodes_that_are_not_requested_are_not_clean(shares: Any) -> None:
     request = Request(gpus=Gpus(types=frozenset({"A"})))
-    start = {"job": 1, "run": 0, "resource": -1, "machines": [0], "shares": [Share(0, 1, (1,))]}
-    rows: list[Row] = [
-        (0.0, Fact.JOB_ARRIVED, {"job": 1, "job_class": "rigid", "user": "ann", "request": request}),
-        (1.0, Fact.RUN_STARTED, start),
-        (2.0, Fact.RUN_ENDED, {"job": 1, "run": 0, "resource": -1}),
-    ]
-    facts, capacity = trace(*rows), Capacity(len(NODES), nodes=NODES)
+    facts = one_run({"machines": [0], "shares": [Share(0, 1, (1,))]}, request=request)
+    capacity = Capacity(len(NODES), nodes=NODES)
     assert is_clean(facts, capacity, 3)
-    used = facts.with_columns(detail=pl.Series([facts["detail"][0], use, None], dtype=pl.String))
-    assert not is_clean(used, capacity, 3)
+    assert not is_clean(with_start_that_holds(facts, "shares", shares), capacity, 3)
 
 
 WHOLE = Request(cores=1, exclusive=True)
@@ -432,7 +423,7 @@ def test_a_run_that_uses_nothing_of_one_of_its_nodes_is_not_clean() -> None:
     once = arrival, start, (2.0, ENDED, {**end[2], "run": start[2]["run"]})
     facts, capacity = trace(*once), Capacity(len(NODES), nodes=NODES)
     assert is_clean(facts, capacity, 3)
-    assert not is_clean(facts.with_columns(pl.col("machines").str.replace("3", "2-3")), capacity, 3)
+    assert not is_clean(with_start_that_holds(facts, "machines", [(2, 3)]), capacity, 3)
 
 
 def test_a_node_is_whole_again_after_runs_with_several_chunks() -> None:

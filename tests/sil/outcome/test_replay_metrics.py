@@ -15,7 +15,7 @@ from scheduler import UserError
 from sil.outcome.backlog import Backlog
 from sil.outcome.metrics import DETAILS
 from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import EVENTS, Fact
+from sil.trace.facts import FACT_SCHEMA, Fact
 from tests.commands import sil as command
 from tests.sil.planning.nodes_site import SITE, accounting
 
@@ -85,21 +85,8 @@ def test_metrics_of_a_replay_equal_their_definitions(engine: str, bound_s: float
 
 
 def facts(*rows: tuple[float, Fact, int | None, int | None, int | None, int | None]) -> FactColumns:
-    return FactColumns.of(
-        pl.DataFrame(
-            rows,
-            schema={
-                "time_s": pl.Float64,
-                "event": EVENTS,
-                "job": pl.Int64,
-                "run": pl.Int64,
-                "resource": pl.Int32,
-                "tasks": pl.Int32,
-            },
-            orient="row",
-        ),
-        ("time_s", "event", "job", "run", "resource", "tasks"),
-    )
+    schema = {name: FACT_SCHEMA[name] for name in ("time_s", "event", "job", "run", "resource", "tasks")}
+    return FactColumns.of(pl.DataFrame(rows, schema, orient="row"), list(schema))
 
 
 ROWS = (

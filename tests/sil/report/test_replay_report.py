@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
-from sil.outcome.paired import FEWEST_BLOCKS, MOST_CORRELATION, paired_differences
+from sil.outcome.paired import FEWEST_BLOCKS, MOST_CORRELATION, PairedDifferences, paired_differences
 from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
 from sil.report.figures import SHADES, SLOWDOWNS, WAITS, sizes
@@ -67,6 +67,16 @@ def jobs(*columns: Sequence[Any], **more: Sequence[Any]) -> pl.DataFrame:
 # -- paired differences ----------------------------------------------------------------------------------
 
 
+def differences(
+    submitted: Any, before: Any, after: Any, block_days: float | None = None
+) -> PairedDifferences:
+    """Of jobs that run for a day, from these days on before and after."""
+    baseline, other = (jobs(submitted, starts, starts + 1) for starts in (before, after))
+    found = paired_differences(other, baseline, "waiting_time", block_days)
+    assert found is not None
+    return found
+
+
 def test_differences_are_job_by_job_and_their_means_by_block() -> None:
     """Job 2 is only in the baseline; blocks of two days begin at the first submission of both."""
     baseline = jobs([0, 1, 2, 3, 7], [2, 2, 2, 5, 7], [3, 3, 3, 6, 8])
@@ -85,18 +95,15 @@ def test_the_interval_of_equally_large_blocks_is_nearly_students_of_their_means(
     rng, n_blocks, in_block = np.random.default_rng(7), 40, 25
     submitted = np.repeat(np.arange(n_blocks), in_block) + np.tile(np.arange(in_block) / in_block, n_blocks)
     effects = rng.normal(0.3, 1.0, n_blocks).repeat(in_block)
-    baseline = jobs(submitted, submitted + 5, submitted + 6)
-    other = jobs(submitted, submitted + 5 + effects, submitted + 6 + effects)
-    found = paired_differences(other, baseline, "waiting_time", 1.0)
-    assert found is not None
+    found, by_job = (
+        differences(submitted, submitted + 5, submitted + 5 + effects, block) for block in (1.0, 0.01)
+    )
     means = found.by_block["difference"].to_numpy()
     assert len(means) == n_blocks
     expected = interval(means)
     width = expected.high - expected.low
     limits = found.difference.low, found.difference.high
     assert limits == pytest.approx((expected.low, expected.high), abs=0.1 * width)
-    by_job = paired_differences(other, baseline, "waiting_time", 0.01)
-    assert by_job is not None
     assert by_job.difference.high - by_job.difference.low < width / 3, "as if jobs were independent"
     assert (found.correlation or 0.0) < MOST_CORRELATION < (by_job.correlation or 0.0)
 
@@ -107,10 +114,7 @@ def test_the_interval_has_the_mean_of_the_population_as_often_as_it_says() -> No
     days = np.arange(n_blocks)
     for _ in range(60):
         later = days + rng.exponential(1.0, n_blocks)
-        found = paired_differences(
-            jobs(days, later, later + 1), jobs(days, days, days + 1), "waiting_time", 1
-        )
-        assert found is not None
+        found = differences(days, days, later, 1)
         hits += found.difference.low <= DAY_S <= found.difference.high
     assert hits >= 0.88 * 60
 
@@ -129,8 +133,7 @@ def test_the_interval_has_the_mean_of_the_population_as_often_as_it_says() -> No
 def test_an_interval_needs_eight_blocks_and_some_that_differ(n: int, later_days: Any, is_given: bool) -> None:
     days = np.arange(n)
     later, days = 1.08 * days + later_days(days), 1.08 * days  # the last block is no rest
-    found = paired_differences(jobs(days, later, later + 1), jobs(days, days, days + 1), "waiting_time", 1)
-    assert found is not None
+    found = differences(days, days, later, 1)
     assert (found.difference.half_width is not None) == is_given
     assert found.difference.mean == pytest.approx(DAY_S * np.mean(later - days))
     assert is_given or not found.difference.excludes_zero
@@ -141,11 +144,7 @@ def test_blocks_that_differ_at_random_are_seldom_told_apart() -> None:
     rng, false, days = np.random.default_rng(5), 0, np.arange(FEWEST_BLOCKS)
     for _ in range(tries := up_to(400)):
         later = days + 5 + rng.normal(0.0, 1.0, len(days))
-        found = paired_differences(
-            jobs(days, later, later + 1), jobs(days, days + 5, days + 6), "waiting_time", 1
-        )
-        assert found is not None
-        false += found.difference.excludes_zero
+        false += differences(days, days + 5, later, 1).difference.excludes_zero
     assert false <= 0.075 * tries
 
 
@@ -188,12 +187,8 @@ def test_the_commands_trim_and_say_so(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     write_swf(tmp_path / "log.swf", Lublin().jobs(300, 32, np.random.default_rng(1)).at_load(0.8))
     trimmed = ("--warm-up-days", "1", "--cool-down-days", "0.5", "--block-days", "0.5")
-    assert (
-        sil(
-            "replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed
-        ).exit_code
-        == 0
-    )
+    command = ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed)
+    assert sil(*command).exit_code == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert "without those submitted in the first 1 and the last 0.5 days" in page
     assert "blocks of 0.5 days" in page
@@ -202,7 +197,6 @@ def test_the_commands_trim_and_say_so(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sil("report", "out").exit_code == 0, "as the replay had it"
     assert (tmp_path / "out" / "report.html").read_text() == page
     (tmp_path / "out" / "report.html").unlink()
-    command = ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed)
     assert sil(*command, "--no-report").exit_code == 0
     assert sil("report", "out").exit_code == 0
     assert "without those submitted" in (tmp_path / "out" / "report.html").read_text()
@@ -307,9 +301,7 @@ def test_blocks_are_weeks_or_in_shorter_logs_days_and_a_short_rest_is_none_of_it
 ) -> None:
     """A block of some minutes was drawn as a drop."""
     submitted = np.array([*range(days), days + 0.01])
-    baseline = jobs(submitted, submitted, submitted + 1)
-    found = paired_differences(jobs(submitted, submitted + 1, submitted + 2), baseline, "waiting_time")
-    assert found is not None
+    found = differences(submitted, submitted, submitted + 1)
     assert (found.block_days, len(found.by_block)) == (block_days, n_blocks)
 
 

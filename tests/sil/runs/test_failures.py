@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.managers.decorators import RequeueLimit
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
-from scheduler.resource_manager import ResourceManager
+from scheduler.resource_manager import RequeueLimit, ResourceManager
 from sil.experiment.results import Identity, batches
 from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach
 from sil.outcome.jobs import failed_job_table, job_table
@@ -27,6 +26,7 @@ from sil.runs.simulation import RunKey
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import FAILED, Fact, RunTables
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, NoSpread
 from sil.world.dispatcher import SimDispatcher
@@ -252,10 +252,8 @@ def test_a_slow_node_does_not_let_a_job_run_past_its_time_limit(tmp_path: Path) 
     workload = "[workload]\njobs = 8\norder = 'cyclic'\nmix = {core = 1, wide = 1}\n"
     slow = "[failures.slow_machines.one]\nmachines = ['n1']\nfactor = 1.5\n"
     facts = facts_of(on_nodes(tmp_path, workload + slow), "fcfs")
-    jobs = (
-        job_table(facts, 3).select("job_class", "machines", "execution_time").unique().sort(pl.all()).rows()
-    )
-    assert jobs == [("core", "0", 150.0), ("wide", "0-1", 40.0)]
+    jobs = job_table(facts, 3).select("job_class", MACHINES_AS_TEXT, "execution_time")
+    assert jobs.unique().sort(pl.all()).rows() == [("core", "0", 150.0), ("wide", "0-1", 40.0)]
 
 
 # -- jobs that fail ------------------------------------------------------------------------------------------

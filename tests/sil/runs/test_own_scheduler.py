@@ -66,7 +66,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_each_broken_rule_is_reported_once_with_its_smallest_example(own: str) -> None:
-    kind, found, _ = check(f"{own}:BreaksTwo", Kind.FREE_NODES, 20, 5.0)
+    kind, found, _ = check(f"{own}:BreaksTwo", Kind.FREE_NODES, 60, 5.0)
     assert kind is Kind.FREE_NODES
     findings = {finding.rule: finding for finding in found}
     assert set(findings) == {"no-job-forgotten", "raises-nothing"}
@@ -111,7 +111,7 @@ def test_a_scheduler_that_exits_at_its_first_decision_does_not_end_the_command(o
 
 
 def test_the_command_prints_which_rules_hold_and_which_do_not(own: str) -> None:
-    done = sil("check", f"{own}:BreaksTwo", "--examples", "20", "--kind", "free-nodes")
+    done = sil("check", f"{own}:BreaksTwo", "--examples", "60", "--kind", "free-nodes")
     assert done.exit_code == 1
     assert "starts jobs on free nodes" in done.output
     lines = [line for line in done.output.splitlines() if "│" in line]
@@ -122,7 +122,7 @@ def test_the_command_prints_which_rules_hold_and_which_do_not(own: str) -> None:
 
 
 def test_verdicts_and_findings_are_printed_as_json(own: str) -> None:
-    done = sil("check", f"{own}:BreaksTwo", "--kind", "free-nodes", "--examples", "20", "--json")
+    done = sil("check", f"{own}:BreaksTwo", "--kind", "free-nodes", "--examples", "60", "--json")
     assert done.exit_code == 1
     found = {entry["rule"]: entry for entry in json.loads(done.stdout)}
     assert {rule for rule, entry in found.items() if entry["verdict"] == "broken"} == {

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.rigid_allocation import free_nodes_manager
-from scheduler.model import Job, JobId
+from scheduler.model import Job, JobId, Share
 from scheduler.node_request import Node, Request
 from scheduler.resource_manager import OnFreeNodes
 from sil.outcome.invariants.checker import Capacity, first_breach
 from sil.runs.under_test import resolve
 from sil.trace.facts import Fact
+from sil.trace.held import shares_in
 from sil.trace.recorder import TraceRecorder
-from sil.trace.requests import shares_of
 from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import World
@@ -219,7 +219,7 @@ def test_under_fcfs_no_job_starts_while_one_of_a_higher_queue_waits(workload: Wo
 
 
 def without(
-    displaced: frozenset[str], runs: dict[int, str], empty: list[SmallNode], jobs: Sequence[Job]
+    displaced: frozenset[str], runs: dict[int, Sequence[Share]], empty: list[SmallNode], jobs: Sequence[Job]
 ) -> list[SmallNode]:
     """What is free if only runs of other queues go on; `runs` has what each job uses, as in a trace."""
     nodes = deepcopy(empty)
@@ -228,7 +228,7 @@ def without(
         assert request is not None
         if jobs[number].queue not in displaced:
             nodes[0].licences -= sum(request.site_resources.values())
-        for n, chunks, gpus in shares_of(uses) if jobs[number].queue not in displaced else ():
+        for n, chunks, gpus in uses if jobs[number].queue not in displaced else ():
             node = nodes[n]
             node.jobs += chunks
             node.cores = 0 if request.exclusive else node.cores - chunks * int(request.cores)
@@ -251,12 +251,14 @@ def test_the_first_job_waits_only_if_it_does_not_fit_even_without_the_runs_that_
     small, policies, jobs, run_s, requested = workload
     site = site_of(small, policies)
     place = {queue.name: k for k, queue in enumerate(in_order_of_service(site.queues))}
-    waiting, runs = set[int](), dict[int, str]()
+    waiting, runs = set[int](), dict[int, Sequence[Share]]()
     for _, facts in site.run(jobs, run_s, scheduler, order=order).group_by("time_s", maintain_order=True):
-        for event, number, detail in facts.select("event", "job", "detail").iter_rows():
+        for event, number, shares in zip(
+            facts["event"], facts["job"], shares_in(facts["shares"]), strict=True
+        ):
             if event == Fact.RUN_STARTED:
                 waiting.remove(number)
-                runs[number] = detail
+                runs[number] = shares or ()
             elif event in (Fact.JOB_ARRIVED, Fact.RUN_PREEMPTED):
                 waiting.add(number)
                 runs.pop(number, None)

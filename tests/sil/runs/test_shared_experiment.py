@@ -22,7 +22,8 @@ from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource
-from sil.trace.facts import Fact, RunTables, one_row_per_machine
+from sil.trace.facts import Fact, RunTables
+from sil.trace.held import one_row_per_machine
 from sil.workers.executor import Inline, Listener
 from sil.workers.processes import Processes
 from site_db import store

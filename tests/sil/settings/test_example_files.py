@@ -73,8 +73,3 @@ def test_copies_are_run_and_never_replace_another_file(tmp_path: Path) -> None:
     assert refused.exit_code == 2
     assert "exists and is another file" in " ".join(refused.output.split())
     assert path.read_text() == "mine"
-
-
-def test_without_a_command_the_experiments_are_listed() -> None:
-    assert "light-to-heavy" in sil("experiments").output
-    assert "Copy all examples" in " ".join(sil("experiments", "--help").output.split())

@@ -17,7 +17,7 @@ from sil.site.site_in_use import SiteSource
 from site_db import store
 from site_db.sites import SiteReader
 from site_db.store import parse_address
-from tests.commands import sil, the_sentence
+from tests.commands import sil
 from tests.sil.cli.test_database_commands import done
 from tests.site_db.jobs.test_accounting_import import ENDS, Row, log_of
 from tests.site_db.site_texts import NODES
@@ -157,14 +157,6 @@ def test_nodes_that_are_down_are_left_out_of_replays_and_experiments_until_they_
     assert jobs_of('schedulers = ["easy"]\n[history]\n', here)["starting_time"].to_list() == [0.0, 0.0]
 
 
-def test_importing_the_state_of_a_node_again_changes_nothing(here: Path) -> None:
-    (here / "slurm.conf").write_text(CONF + "DownNodes=n01 State=DRAIN\n")
-    for _ in range(2):
-        done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
-    with sqlite3.connect("site.db") as connection:
-        assert connection.execute("SELECT up FROM machine_state").fetchall() == [(0,)]
-
-
 OVERLAPPING = """NodeName=n[1-2] CPUs=4
 PartitionName=low Nodes=n[1-2]
 PartitionName=high Nodes=n1
@@ -290,14 +282,3 @@ def test_show_lists_what_nodes_and_partitions_have_and_check_finds_contradiction
     found = sil("db", "check")
     assert found.exit_code == 1
     assert "no partition has nodes" in found.stderr
-
-
-def test_an_error_in_slurm_conf_is_one_sentence_with_its_line_and_changes_nothing(here: Path) -> None:
-    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
-    text = done("export")
-    (here / "bad.conf").write_text(CONF + "PartitionName=long Nodes=n[08-12]\n")
-    sentence = the_sentence(sil("db", "import-slurm-conf", "bad.conf"))
-    assert sentence == (
-        "bad.conf, line 6: partition long lists node n11, which is not defined; add NodeName=n11"
-    )
-    assert done("export") == text

@@ -28,6 +28,7 @@ from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import Absence, InapplicableChange
 from sil.trace.facts import Fact
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.reading import read_trace
 from sil.world.events import SimClock
 from sil.world.monitors import Noisy, SimMonitor
@@ -128,7 +129,7 @@ def test_with_one_slot_each_nothing_has_another_name(tmp_path: Path) -> None:
 def test_a_parallel_job_takes_all_slots_of_its_cluster(tmp_path: Path) -> None:
     facts = facts_of(tiny_experiment(tmp_path, site_text=SLOTTED, jobs="1"), "pjs")
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
-    assert started.select("resource", "machines", "tasks", "expected_s").rows() == [(8, "0-7", 8, 20.0)]
+    assert started.select("resource", MACHINES_AS_TEXT, "tasks", "expected_s").rows() == [(8, "0-7", 8, 20.0)]
     assert events(facts, Fact.RUN_ENDED) == [(20.0, 8, 0)]
 
 
@@ -136,7 +137,7 @@ def test_a_parallel_job_takes_twice_as_long_on_one_of_two_machines(tmp_path: Pat
     outage = '\n[[outages]]\nmachine = "n1"\nfrom_s = 0\nto_s = 1000\n'
     facts = facts_of(tiny_experiment(tmp_path, outage, site_text=SLOTTED, jobs="1"), "pjs")
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).tail(1)
-    assert started.select("machines", "expected_s").rows() == [("4-7", 40.0)]
+    assert started.select(MACHINES_AS_TEXT, "expected_s").rows() == [("4-7", 40.0)]
     assert events(facts, Fact.RUN_ENDED) == [(40.0, 8, 0)]
 
 

@@ -23,19 +23,16 @@ from scheduler.node_resources.core.codes import FREE
 from scheduler.node_resources.state import NodeResources, rows_of
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.decision_costs import NONE
 from sil.slurm.cluster import configuration_for
 from sil.trace.facts import TRACE, Fact
+from sil.trace.held import shares_in
 from sil.trace.reading import read_facts
-from sil.trace.requests import shares_of
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.site_file.cluster import Cluster
 
 INTERVAL_S = 5.0
 """How often the controller looks at its queue, besides after each event."""
 PARAMETERS = f"batch_sched_delay=0,sched_interval={INTERVAL_S:.0f},default_queue_depth=10000"
-DECISION = "fixed(seconds=1)"
-"""The controller looks at its queue in the second after an event; ours takes as long to decide."""
 JOBS_AT_A_TIME = 20
 """So many arrive together on idle nodes, since what starts elsewhere changes all that waits for it."""
 
@@ -45,12 +42,10 @@ class Compared:
     """Jobs that were compared, those that were not, by reason, and those that differ, by reason.
 
     Each job is compared beside the runs that Slurm has started before: when our nodes have room for it, first
-    come, first served, and when Slurm starts it. `n_apart` counts those that also start together in replays
-    that know nothing of each other.
+    come, first served, and when Slurm starts it.
     """
 
     n: int = 0
-    n_apart: int = 0
     excluded: Counter[str] = field(default_factory=Counter)
     differ: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
@@ -61,8 +56,7 @@ class Compared:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.share:.2%} of {self.n:,} jobs start within {INTERVAL_S:g} s of when our nodes have room; "
-            f"{self.n_apart / self.n:.0%} in a replay of our own, where other choices of nodes add up"
+            f"{self.share:.2%} of {self.n:,} jobs start within {INTERVAL_S:g} s of when our nodes have room"
         ]
         parts += [f"  {n:,} not compared: {why}" for why, n in self.excluded.items()]
         parts += [f"  {n:,} differ: {why}" for why, n in self.differ.items()]
@@ -158,28 +152,22 @@ def configured(cluster: Cluster, path: Path) -> str:
 
 
 def compared(log: JobLog, found: Compared) -> None:
-    """Replay a log under both, and add what is found."""
+    """Replay a log under Slurm's controller, and add what is found."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         assert log.cluster is not None
         controller = resolve(configured(log.cluster, folder / "slurm.conf"))
-        traces: list[pl.DataFrame] = []
-        for scheduler in (resolve("fcfs"), controller):
-            here = folder / str(len(traces))
-            here.mkdir()
-            replay = Replay(log, decision_cost=DECISION if scheduler.is_built_in else NONE)
-            fault = replay.run(scheduler, here).fault  # also of the invariants
-            assert fault is None, fault
-            traces.append(read_facts(here / TRACE))
-    ours, theirs = ({job: s for s, job in of(trace, Fact.RUN_STARTED)} for trace in traces)
-    refused = traces[1].filter(pl.col("event") == Fact.JOB_REFUSED)
+        fault = Replay(log).run(controller, folder).fault  # also of the invariants
+        assert fault is None, fault
+        trace = read_facts(folder / TRACE)
+    started = {job for _, job in of(trace, Fact.RUN_STARTED)}
+    refused = trace.filter(pl.col("event") == Fact.JOB_REFUSED)
     for job, why in refused.select("job", "detail").iter_rows():
         found.excluded[f"{why}; {shape(log.requests[job])}"] += 1
         found.examples.append(f"job {job}: {log.requests[job]}")
-    assert ours.keys() == theirs.keys() | {*refused["job"].to_list()}
-    found.n += len(theirs)
-    found.n_apart += sum(abs(ours[job] - start_s) <= INTERVAL_S for job, start_s in theirs.items())
-    follow(traces[1], log, found)
+    assert {*log.jobs["job"]} == started | {*refused["job"].to_list()}
+    found.n += len(started)
+    follow(trace, log, found)
 
 
 EXPLAINED = PAIRS, TASKS_ON_WHOLE_NODES = (
@@ -220,10 +208,10 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
     # Orders of one pass arrive by several connections, in any order.
     place = {job: k for k, job in enumerate(log.jobs["job"].to_list())}
     rows = sorted(
-        trace.select("time_s", "event", "job", "detail").iter_rows(),
+        zip(trace["time_s"], trace["event"], trace["job"], shares_in(trace["shares"]), strict=True),
         key=lambda row: (row[0], row[1] == Fact.RUN_STARTED, place[row[2]]),
     )
-    for time_s, event, job, detail in rows:
+    for time_s, event, job, shares in rows:
         match event:
             case Fact.JOB_ARRIVED:
                 waiting.append(job)
@@ -240,7 +228,7 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
                 elif late_s > INTERVAL_S:
                     found.differ[f"Slurm waits longer; {shape(log.requests[job])}"] += 1
                     found.examples.append(f"job {job}, {late_s:g} s later: {log.requests[job]}")
-                held[job] = rows_of(shares_of(detail))
+                held[job] = rows_of(shares or ())
                 why_not = nodes.why_not(kinds[job], log.requests[job].chunks, held[job])
                 assert why_not is None, f"job {job}: {why_not}"
                 nodes.take(kinds[job], held[job])

@@ -16,6 +16,7 @@ from sil.settings.log_events import Command, Events, JobArray
 from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by
 from sil.trace.facts import Fact
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
 from sil.world.events import DEFAULT, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, listed_outages
@@ -57,7 +58,7 @@ class Outcome:
 
     def places(self, job: int) -> list[str]:
         found = self.facts.filter(pl.col("event") == Fact.RUN_STARTED, pl.col("job") == job)
-        return found["machines"].to_list()
+        return found.select(MACHINES_AS_TEXT)["machines"].to_list()
 
     def refusal(self, job: int) -> str | None:
         """Why it was given up."""

@@ -88,7 +88,7 @@ def test_the_database_has_the_controllers_time_and_takes_none_of_it(controller: 
 @needs_database
 def test_hours_pass_and_usage_is_rolled_up_in_them(controller: Controller) -> None:
     for _ in range(2):
-        controller.jump(controller.clock.now_s + 3600)
+        controller.advance(controller.clock.now_s + 3600, jumps=True)
         controller.settle()
     shown = controller.slurm(
         "sreport", "-nP", "cluster", "utilization", "start=2020-09-13T13:00", "end=2020-09-13T14:00"

@@ -8,8 +8,8 @@ import pytest
 
 from sil.slurm.configuration import configuration_of
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.installation import Installation, NoSlurm
-from sil.slurm.running import How, munge, munge_if_installed, running
+from sil.slurm.installation import Installation, NoSlurm, installed
+from sil.slurm.running import How, munged, running
 from tests.sil.slurm.installed import needs_munge, needs_slurm
 from tests.sil.slurm.test_controller import advance, processes_in
 
@@ -18,7 +18,7 @@ pytestmark = [needs_slurm, needs_munge]
 
 
 def test_who_has_no_credential_is_refused(tmp_path: Path) -> None:
-    with running(configuration_of(2), START_S, how=How(credential=munge)) as controller:
+    with running(configuration_of(2), START_S, how=How(by_munge=True)) as controller:
         assert controller.munge == controller.folder / "munge.socket"
         advance(controller, 30)
         assert controller.slurm("sinfo", "--noheader", "--format=%D") == "2\n"
@@ -38,8 +38,8 @@ def test_without_munge_it_is_named_or_done_without(monkeypatch: pytest.MonkeyPat
         raise NoSlurm(f"{name} is not installed, or not in PATH; install it ({remedy})")
 
     monkeypatch.setattr(Installation, "helper", missing)
-    with running(configuration_of(2), START_S, how=How(credential=munge_if_installed)) as controller:
+    with running(configuration_of(2), START_S, how=How(by_munge=True)) as controller:
         assert controller.munge is None
         assert "auth/none" in controller.slurm("scontrol", "show", "config")
     with pytest.raises(NoSlurm, match=r"^munged is not installed.*\(apt install munge\)$"):
-        running(configuration_of(2), START_S, how=How(credential=munge)).__enter__()
+        munged(installed())

@@ -9,8 +9,9 @@ import pytest
 
 from sil.runs.free_nodes import slurm_world
 from sil.runs.on_log import Replay
+from sil.runs.simulation import run_times_by
 from sil.runs.under_test import resolve
-from sil.settings.replays import Estimates, run_times_by
+from sil.settings.replays import Estimates
 from sil.slurm.world import SlurmWorld
 from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID

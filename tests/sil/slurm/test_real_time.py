@@ -57,19 +57,8 @@ def submitted_in_real_time(cluster: RealCluster, jobs: Jobs) -> float:
     second_0 = float(int(time.time()) + 2)
     for n, (at, run_s, size, limit_s) in enumerate(jobs, 1):
         time.sleep(max(0.0, second_0 + at - time.time()))
-        options = [
-            "-J",
-            str(n),
-            "-N",
-            str(size),
-            "-n",
-            str(size),
-            "-t",
-            str(limit_s // 60),
-            "-o",
-            "/dev/null",
-        ]
-        cluster.slurm("sbatch", *options, "--wrap", f"sleep {run_s}")
+        options = f"-J {n} -N {size} -n {size} -t {limit_s // 60} -o /dev/null"
+        cluster.slurm("sbatch", *options.split(), "--wrap", f"sleep {run_s}")
     return second_0
 
 

@@ -23,6 +23,7 @@ from sil.settings.replays import Engine
 from sil.slurm.installation import installed
 from sil.slurm.running import credential_used
 from sil.trace.facts import TRACE, Fact
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.reading import read_facts
 from sil.workload.lublin import Lublin
 from sil.workload.swf_writing import write_swf
@@ -67,7 +68,11 @@ def replayed(folder: Path, name: str, *options: str) -> Result:
 def starts_under(name: str, replay: Replay, folder: Path) -> pl.DataFrame:
     facts = replay.facts(resolve(name), folder / "printed")
     assert Fact.FAULT not in facts["event"].to_list(), facts.tail(1).to_dicts()
-    return facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s", "machines").sort("job")
+    return (
+        facts.filter(pl.col("event") == Fact.RUN_STARTED)
+        .select("job", "time_s", MACHINES_AS_TEXT)
+        .sort("job")
+    )
 
 
 def test_it_starts_jobs_when_easy_does_but_for_the_time_it_takes(tmp_path: Path) -> None:
@@ -92,9 +97,7 @@ def test_a_report_proves_the_program_and_lists_what_is_replaced(tmp_path: Path) 
     write_swf(tmp_path / "log.swf", log_of(FIVE, 16))
     (tmp_path / "slurm.conf").write_text(CONF)
     name = f"slurm: {tmp_path / 'slurm.conf'} (SchedulerParameters=bf_window=2880)"
-    done = sil(
-        "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
-    )
+    done = replayed(tmp_path, name)
     assert done.exit_code == 0, done.output
     first, credential, summary, *others = json.loads((tmp_path / "out" / "summary.json").read_text())[
         "programs"
@@ -152,38 +155,23 @@ def test_backfilling_ends_at_its_time_limit_if_its_time_is_charged(tmp_path: Pat
     assert [len(log.jobs) in started for started in (free, limited, unlimited)] == [True, False, True]
 
 
-def test_other_costs_of_decisions_are_refused(tmp_path: Path) -> None:
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    done = replayed(tmp_path, "slurm", "--decision-cost", "fixed(seconds=1)")
-    assert "can only be measured" in the_sentence(done)
-
-
-def test_other_estimates_than_the_users_are_refused(tmp_path: Path) -> None:
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    done = replayed(tmp_path, "slurm", "--estimates", "actual")
-    assert "time limits, which are the users' estimates" in the_sentence(done)
-
-
-@pytest.mark.parametrize("option", ["--pause-at", "--slurm-step"])
-def test_an_option_for_slurm_alone_is_refused_without_it(option: str, tmp_path: Path) -> None:
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    assert f"{option} is for Slurm's controller" in the_sentence(replayed(tmp_path, "easy", option, "5"))
-
-
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "options", "sentence"),
     [
-        ("slurm: missing.conf", "there is no file missing.conf"),
-        ("slurm: (", "expected 'slurm', 'slurm: slurm.conf', or either with settings"),
-        ("slurm (StateSaveLocation=/tmp)", "StateSaveLocation cannot be set"),
+        ("slurm", ("--decision-cost", "fixed(seconds=1)"), "can only be measured"),
+        ("slurm", ("--estimates", "actual"), "time limits, which are the users' estimates"),
+        ("easy", ("--pause-at", "5"), "--pause-at is for Slurm's controller"),
+        ("easy", ("--slurm-step", "5"), "--slurm-step is for Slurm's controller"),
+        ("slurm: missing.conf", (), "there is no file missing.conf"),
+        ("slurm: (", (), "expected 'slurm', 'slurm: slurm.conf', or either with settings"),
+        ("slurm (StateSaveLocation=/tmp)", (), "StateSaveLocation cannot be set"),
     ],
 )
-def test_a_malformed_name_is_refused(name: str, told: str, tmp_path: Path) -> None:
+def test_options_and_names_that_do_not_suit_the_controller_are_refused(
+    name: str, options: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
     write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    done = sil(
-        "replay", tmp_path / "log.swf", "--scheduler", name, "--out", tmp_path / "out", "--workers", "1"
-    )
-    assert told in the_sentence(done)
+    assert sentence in the_sentence(replayed(tmp_path, name, *options))
 
 
 def test_slurms_commands_see_a_paused_controller(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from scheduler.durability.reliable_delivery import LONGEST_RETRY, ReliableDelive
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.managers.availability import Availability, LatestReadings
 from scheduler.managers.commitments import Commitments
-from scheduler.managers.decorators import RequeueLimit
 from scheduler.managers.displacement import Displacement, Stops
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
@@ -28,6 +27,7 @@ from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import ExecutionRecord
 from scheduler.notices import JobArrived, RunEnded, RunLost, RunPreempted
+from scheduler.resource_manager import RequeueLimit
 from sil.world.remote import remote_manager
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import ManagerClock

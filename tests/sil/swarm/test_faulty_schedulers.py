@@ -7,9 +7,9 @@ from math import inf
 import pytest
 
 from scheduler.free_nodes.rigid import Rigid
-from scheduler.managers.decorators import ManagerDecorator
 from scheduler.mapping.greedy import MinMin
 from scheduler.mapping.problem import MappingProblem
+from scheduler.resource_manager import ManagerDecorator
 from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
@@ -18,7 +18,7 @@ from scheduler.rules import (
     ScheduleRejected,
     Violation,
 )
-from scheduler.testing.identical_nodes import FreeNodesOutline
+from scheduler.testing.rigid import FreeNodesOutline
 from sil.swarm.faulty_schedulers import AsksAgain, Mistakes, WrongScheduler
 
 ON_MACHINES = MinMin(), MappingProblem.from_matrix([[3.0, 5.0], [4.0, 2.0], [6.0, inf]])

@@ -49,7 +49,7 @@ def test_each_bug_needs_a_fault_to_be_seen(bug: Bug) -> None:
 def test_there_are_thirty_bugs_in_all_parts_of_a_manager() -> None:
     modules = {bug.where.__module__.split(".")[1] for bug in BUGS}
     assert len(BUGS) >= 30
-    assert modules == {"durability", "free_nodes", "managers", "world"}
+    assert modules == {"durability", "free_nodes", "managers", "resource_manager", "world"}
     assert all(bug.faulty.__doc__ for bug in BUGS)
 
 

@@ -232,22 +232,6 @@ def test_users_keep_their_names(tmp_path: Path) -> None:
     assert [log.users[x] for x in log.jobs["user"].to_list()] == ["ann", "bob"]
 
 
-def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Path) -> None:
-    log = read(
-        tmp_path,
-        {"ReqTRES": "cpu=65,node=1"},
-        {"ReqTRES": "cpu=65,node=1", "JobID": "8"},
-        {"JobID": "9", "Partition": "none"},
-    )
-    assert (
-        "2 jobs, the first is job 7, request 1 node with 65 CPUs, 8,192 MiB in partition cpu, which the "
-        "nodes cannot satisfy even if all are free; refused when they arrive"
-    ) in log.notes
-    assert any(
-        note.startswith("job 9 requests partition none, which the site does not have") for note in log.notes
-    )
-
-
 @pytest.mark.parametrize(
     ("job", "sentence"),
     [

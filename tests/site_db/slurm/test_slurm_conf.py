@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -409,93 +410,74 @@ def test_keys_without_effect_are_counted_in_one_sentence_and_values_that_say_not
     )
 
 
-@pytest.mark.parametrize(
-    ("lines", "sentence"),
-    [
-        (
-            ("Licenses=matlab:five", "NodeName=n1 CPUs=1"),
-            "line 1: Licenses has 'matlab:five'; expected matlab:5, or matlab@server:5",
-        ),
-        (("Licenses=a:1,a:2", "NodeName=n1 CPUs=1"), "line 1: Licenses has a twice; expected each name once"),
-        (("NodeName=n1 CPU=3",), "line 1: NodeName=n1 has CPU=3, which is no key of Slurm; expected CPUs"),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTme=60"),
-            "line 2: PartitionName=p has MaxTme=60, which is no key of Slurm; expected MaxTime",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTime=2 days"),
-            "line 2: 'days' after MaxTime=2 is not of the form Key=value; expected values without spaces, or",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", *["PartitionName=p Nodes=n1"] * 2),
-            "line 3: partition p is defined twice; expected one line PartitionName=p",
-        ),
-        (
-            ("NodeName=n1 CPUs=4 CoreSpecCount=4",),
-            "line 1: a node has 4 CPUs, and the system has 4; expected fewer",
-        ),
-        (
-            ("NodeName=n1 CPUs=4", "DownNodes=n2"),
-            "line 2: DownNodes lists node n2, which is not defined; add NodeName=n2",
-        ),
-        (
-            ("NodeName=n[1-2 CPUs=4",),
-            "line 1: 'n[1-2' is neither a name nor a range like node[01-08,12]",
-        ),
-        (("NodeName=n1 CPUs=four",), "line 1: cpus is 'four'; expected a whole number"),
-        (
-            ("NodeName=n1 CPUs=0",),
-            "line 1: a node has no CPUs; expected CPUs=64, or Sockets, CoresPerSocket and ThreadsPerCore",
-        ),
-        (("NodeName=n[1-3] CPUs=1", "NodeName=n2 CPUs=1"), "line 2: node n2 is defined twice"),
-        (
-            ("NodeName=n1 CPUs=1 Gres=gpu:a100:-2",),
-            "line 1: Gres has 'gpu:a100:-2'; expected name:type:count, like gpu:a100:4",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionName=p Exclusive=MAYBE"),
-            "line 2: Exclusive is 'MAYBE'; expected NO, NODE, USER or TOPO",
-        ),
-        (("NodeName n1 CPUs=1",), "line 1: 'NodeName' is not followed by =; expected Key=value"),
-        (
-            ("SelectTypeParameters CR_Core", "NodeName=n1 CPUs=1"),
-            "line 1: 'SelectTypeParameters' is not of the form Key=value",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "NodeNames=z[1-5] CPUs=8"),
-            "line 2: 'NodeNames' is no key of Slurm; expected NodeName",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionNam=b Nodes=ALL"),
-            "line 2: 'PartitionNam' is no key of Slurm; expected PartitionName",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "NodeSet=n1 Nodes=n1", "PartitionName=p Nodes=n1"),
-            "line 2: NodeSet=n1 has the name of a node; expected another name",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "NodeSet=a Nodes=b", "NodeSet=b Nodes=n1,a", "PartitionName=p Nodes=a"),
-            "line 2: NodeSet=a contains itself, or too many sets in one another",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "NodeSet=a Nodes=n2", "PartitionName=p Nodes=a"),
-            "line 2: NodeSet=a lists node n2, which is not defined; add NodeName=n2",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTime=soon"),
-            "line 2: maxtime is 'soon'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED",
-        ),
-        (
-            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n[1-2]"),
-            "line 2: partition p lists node n2, which is not defined; add NodeName=n2",
-        ),
-        (("Include slurm.conf",), "slurm.conf includes itself"),
-        (("ClusterName=x",), "there is no node"),
-    ],
-)
-def test_an_error_is_one_sentence_with_its_line(
-    lines: tuple[str, ...], sentence: str, tmp_path: Path
-) -> None:
-    found = the_sentence(tmp_path, *lines)
+MISTAKES = """
+Licenses=matlab:five / NodeName=n1 CPUs=1
+  line 1: Licenses has 'matlab:five'; expected matlab:5, or matlab@server:5
+Licenses=a:1,a:2 / NodeName=n1 CPUs=1
+  line 1: Licenses has a twice; expected each name once
+NodeName=n1 CPU=3
+  line 1: NodeName=n1 has CPU=3, which is no key of Slurm; expected CPUs
+NodeName=n1 CPUs=1 / PartitionName=p Nodes=n1 MaxTme=60
+  line 2: PartitionName=p has MaxTme=60, which is no key of Slurm; expected MaxTime
+NodeName=n1 CPUs=1 / PartitionName=p Nodes=n1 MaxTime=2 days
+  line 2: 'days' after MaxTime=2 is not of the form Key=value; expected values without spaces, or
+NodeName=n1 CPUs=1 / PartitionName=p Nodes=n1 / PartitionName=p Nodes=n1
+  line 3: partition p is defined twice; expected one line PartitionName=p
+NodeName=n1 CPUs=4 CoreSpecCount=4
+  line 1: a node has 4 CPUs, and the system has 4; expected fewer
+NodeName=n1 CPUs=4 / DownNodes=n2
+  line 2: DownNodes lists node n2, which is not defined; add NodeName=n2
+NodeName=n[1-2 CPUs=4
+  line 1: 'n[1-2' is neither a name nor a range like node[01-08,12]
+NodeName=n1 CPUs=four
+  line 1: cpus is 'four'; expected a whole number
+NodeName=n1 CPUs=0
+  line 1: a node has no CPUs; expected CPUs=64, or Sockets, CoresPerSocket and ThreadsPerCore
+NodeName=n[1-3] CPUs=1 / NodeName=n2 CPUs=1
+  line 2: node n2 is defined twice
+NodeName=n1 CPUs=1 Gres=gpu:a100:-2
+  line 1: Gres has 'gpu:a100:-2'; expected name:type:count, like gpu:a100:4
+NodeName=n1 CPUs=1 / PartitionName=p Exclusive=MAYBE
+  line 2: Exclusive is 'MAYBE'; expected NO, NODE, USER or TOPO
+NodeName n1 CPUs=1
+  line 1: 'NodeName' is not followed by =; expected Key=value
+SelectTypeParameters CR_Core / NodeName=n1 CPUs=1
+  line 1: 'SelectTypeParameters' is not of the form Key=value
+NodeName=n1 CPUs=1 / NodeNames=z[1-5] CPUs=8
+  line 2: 'NodeNames' is no key of Slurm; expected NodeName
+NodeName=n1 CPUs=1 / PartitionNam=b Nodes=ALL
+  line 2: 'PartitionNam' is no key of Slurm; expected PartitionName
+NodeName=n1 CPUs=1 / NodeSet=n1 Nodes=n1 / PartitionName=p Nodes=n1
+  line 2: NodeSet=n1 has the name of a node; expected another name
+NodeName=n1 CPUs=1 / NodeSet=a Nodes=b / NodeSet=b Nodes=n1,a / PartitionName=p Nodes=a
+  line 2: NodeSet=a contains itself, or too many sets in one another
+NodeName=n1 CPUs=1 / NodeSet=a Nodes=n2 / PartitionName=p Nodes=a
+  line 2: NodeSet=a lists node n2, which is not defined; add NodeName=n2
+NodeName=n1 CPUs=1 / PartitionName=p Nodes=n1 MaxTime=soon
+  line 2: maxtime is 'soon'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED
+NodeName=n1 CPUs=1 / PartitionName=p Nodes=n[1-2]
+  line 2: partition p lists node n2, which is not defined; add NodeName=n2
+NodeName=n[1-2] CPUs=9999999999
+  line 1: cpus is '9999999999'; expected a whole number, at most 2,147,483,647
+NodeName=n1 CPUs=1 Gres=gpu:1000000
+  line 1: a node has 1,000,000 GPUs; expected at most 63
+NodeName=m CPUs=4 / PartitionName=q Nodes=ALL MaxNodes=0
+  line 2: maxnodes is 0; expected 1 or more, or UNLIMITED
+NodeName=m CPUs=4 / PartitionName=q Nodes=ALL MaxTime=0
+  line 2: maxtime is '0'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED
+NodeName=m CPUs=4 / PartitionName="" Nodes=ALL
+  line 2: PartitionName is empty; expected a name, like PartitionName=batch
+NodeName=m CPUs=4 / PartitionName= Nodes=ALL
+  line 2: PartitionName has no value, so that Slurm takes Nodes=ALL for it; expected PartitionName=value, or
+Include slurm.conf
+  slurm.conf includes itself
+ClusterName=x
+  there is no node
+"""
+
+
+@pytest.mark.parametrize(("lines", "sentence"), re.findall(r"(\S.+)\n  (.+)", MISTAKES))
+def test_an_error_is_one_sentence_with_its_line(lines: str, sentence: str, tmp_path: Path) -> None:
+    found = the_sentence(tmp_path, *lines.split(" / "))
     assert sentence in found
     assert "\n" not in found

@@ -1,11 +1,10 @@
-"""Whether facts break no invariant. What a run holds is read from its text, again when it is over."""
+"""Whether facts break no invariant. What a run holds is read from its rows, again when it is over."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from scheduler.compiled import Bytes, FixedBytes, Flags, Floats, Ints, Ints2, compiled, inlined, part
-from scheduler.node_request import MOST_GPUS
+from scheduler.compiled import Bytes, Flags, Floats, Ints, Ints2, compiled, inlined, part
 
 OTHER, ARRIVED, STARTED, ENDED, INTERRUPTED, REFUSED, DOWN, UP = range(8)
 """Kinds of facts. A job whose run was interrupted waits again."""
@@ -19,7 +18,8 @@ N_WAITING, N_RUNNING, LAST_RUN = 0, 1, 2
 
 
 class Chunk(NamedTuple):
-    """Facts in order; what the k-th run that starts holds is `texts[text_at[k]:text_at[k + 1]]`."""
+    """Facts in order. The k-th run that starts holds `held[held_at[k]:held_at[k + 1]]`: intervals of
+    machines or shares of nodes."""
 
     times_s: Floats
     kinds: Bytes
@@ -29,8 +29,8 @@ class Chunk(NamedTuple):
     """That of a fact on a machine."""
     requests: Ints
     """The number of the request of each job that arrives."""
-    text_at: Ints
-    texts: FixedBytes
+    held_at: Ints
+    held: Ints2
 
 
 class Running(NamedTuple):
@@ -39,18 +39,17 @@ class Running(NamedTuple):
     job: Ints
     run: Ints
     request: Ints
-    text_at: Ints
-    text_end: Ints
+    held_at: Ints
+    held_end: Ints
 
 
 class Held(NamedTuple):
-    """What is held of machines, each by one run, whose text names them; or what is free of nodes and of the
-    site's resources, and what is requested of them, cores and GPUs in thousandths: the text of a run is then
-    that of its nodes, a tab, and its shares of them."""
+    """What is held of machines, each by one run; or what is free of nodes and of the site's resources, and
+    what is requested of them, cores and GPUs in thousandths."""
 
     # by machine
     down: Flags
-    named: Flags  # a run holds it; of nodes, scratch: named by the run that starts
+    busy: Flags  # none on nodes
     # by node; none on machines
     specification: Ints
     whole: Flags  # one job has it to itself
@@ -72,74 +71,46 @@ CHUNKS, EXCLUSIVE, GPUS, GPU_SHARE, GPU_TYPES = range(N_OF_REQUEST)
 thousandths of each GPU, and their types as bits."""
 
 
-SPACE, COMMA, MINUS, COLON, AT_SIGN, TAB = map(ord, " ,-:@\t")
-_ZERO, _NINE = map(ord, "09")
-
-
-@inlined
-def _number_at(texts: FixedBytes, at: int, end: int, most: int) -> tuple[int, int]:
-    """The number that begins there, and where it ends; -1 if there is none from 0 to `most`."""
-    number, begins = 0, at
-    while at < end and _ZERO <= texts[at] <= _NINE and number <= most:
-        number = number * 10 + (int(texts[at]) - _ZERO)
-        at += 1
-    if at == begins or number > most:
-        number = -1
-    return number, at
-
-
-@inlined
-def _interval_at(texts: FixedBytes, at: int, end: int, most: int) -> tuple[int, int, int]:
-    """The numbers `first` to `last` of the interval that begins there, and where the next one begins;
-    `first` is -1 if it is none."""
-    first, at = _number_at(texts, at, end, most)
-    last = first
-    if first >= 0 and at < end and texts[at] == MINUS:
-        last, at = _number_at(texts, at + 1, end, most)
-    if last < first or (at < end and texts[at] != SPACE):
-        first = -1
-    return first, last, at + 1
+FIRST, LAST = range(2)
+"""Columns of an interval of machines."""
+NODE, ITS_CHUNKS, ITS_GPUS = range(3)
+"""Columns of a share of a node; GPUs are bits."""
 
 
 @part
-def _take(s: Held, texts: FixedBytes, at: int, end: int, request: int) -> bool:
-    """Hold what a text says; false if the run cannot hold it, after which the state is of no more use."""
-    most, n_named, chunks = len(s.down) - 1, 0, 0
-    tab = at
-    while tab < end and texts[tab] != TAB:
-        tab += 1
-    while at < tab:
-        first, last, at = _interval_at(texts, at, tab, most)
-        if first < 0:
-            return False
-        is_taken = False
-        for machine in range(first, last + 1):
-            is_taken |= s.named[machine] | s.down[machine]
-            s.named[machine] = True
-        if is_taken:
-            return False
-        n_named += last + 1 - first
+def _take(s: Held, held: Ints2, at: int, end: int, request: int) -> bool:
+    """Hold some rows; false if the run cannot hold them, after which the state is of no more use."""
     if len(s.n_chunks) == 0:
-        return n_named > 0
-    at = tab + 1
-    while at < end:
-        node, at = _number_at(texts, at, end, most)
-        if node < 0 or at >= end or texts[at] != COLON or not s.named[node]:
+        return _take_machines(s, held, at, end)
+    chunks = 0
+    for row in range(at, end):
+        node, here = held[row, NODE], held[row, ITS_CHUNKS]
+        if node < 0 or node >= len(s.down) or s.down[node]:
             return False
-        here, at = _number_at(texts, at + 1, end, s.most[request, s.specification[node]])
-        if here < 1 or not _take_on(s, node, here, request):
+        if here < 1 or here > s.most[request, s.specification[node]] or not _take_on(s, node, here, request):
             return False
-        at = _take_gpus(s, texts, at, end, node, here, request)
-        if at < 0:
+        has_all_gpus = s.requests[request, EXCLUSIVE]  # whatever it names
+        if not has_all_gpus and not _take_gpus(s, node, here, held[row, ITS_GPUS], request):
             return False
-        s.named[node] = False
-        n_named -= 1
         chunks += here
     for x in range(len(s.of_site)):
         s.of_site[x] -= s.site_amounts[request, x]
         if s.of_site[x] < 0:
             return False
-    return n_named == 0 and chunks == s.requests[request, CHUNKS]
+    return bool(chunks == s.requests[request, CHUNKS])
+
+
+@part
+def _take_machines(s: Held, held: Ints2, at: int, end: int) -> bool:
+    for row in range(at, end):
+        first, last = held[row, FIRST], held[row, LAST]
+        if first < 0 or last < first or last >= len(s.down):
+            return False
+        for machine in range(first, last + 1):
+            if s.busy[machine] or s.down[machine]:
+                return False
+            s.busy[machine] = True
+    return at < end
 
 
 @part
@@ -161,53 +132,34 @@ def _take_on(s: Held, node: int, chunks: int, request: int) -> bool:
 
 
 @part
-def _take_gpus(s: Held, texts: FixedBytes, at: int, end: int, node: int, chunks: int, request: int) -> int:
-    """Where the next share begins; -1 if it may not have those GPUs. An exclusive job has all, whatever it
-    names."""
-    if s.requests[request, EXCLUSIVE]:
-        while at < end and texts[at] != SPACE:
-            at += 1
-        return at + 1
-    share, seen, n, separator = s.requests[request, GPU_SHARE], 0, 0, AT_SIGN
-    while at < end and texts[at] == separator:
-        gpu, at = _number_at(texts, at + 1, end, s.gpus.shape[1] - 1)
-        if gpu < 0 or seen & (1 << gpu) or not s.gpu_types[node, gpu] & s.requests[request, GPU_TYPES]:
-            return -1
-        s.gpus[node, gpu] -= share
-        if s.gpus[node, gpu] < 0:
-            return -1
-        seen |= 1 << gpu
-        n, separator = n + 1, COMMA
-    if n != chunks * s.requests[request, GPUS] or (at < end and texts[at] != SPACE):
-        return -1
-    return at + 1
+def _take_gpus(s: Held, node: int, chunks: int, gpus: int, request: int) -> bool:
+    n, n_taken = s.gpus.shape[1], 0
+    if gpus < 0 or gpus >> n:
+        return False
+    for gpu in range(n):
+        if gpus >> gpu & 1:
+            s.gpus[node, gpu] -= s.requests[request, GPU_SHARE]
+            if s.gpus[node, gpu] < 0 or not s.gpu_types[node, gpu] & s.requests[request, GPU_TYPES]:
+                return False
+            n_taken += 1
+    return bool(n_taken == chunks * s.requests[request, GPUS])
 
 
 @part
-def _give_back(s: Held, texts: FixedBytes, at: int, end: int, request: int) -> None:
-    most = len(s.down) - 1
-    if len(s.n_chunks) == 0:
-        while at < end:
-            first, last, at = _interval_at(texts, at, end, most)
-            for machine in range(first, last + 1):
-                s.named[machine] = False
-        return
-    while texts[at] != TAB:
-        at += 1
-    at += 1
-    while at < end:
-        node, at = _number_at(texts, at, end, most)
-        chunks, at = _number_at(texts, at + 1, end, s.requests[request, CHUNKS])
+def _give_back(s: Held, held: Ints2, at: int, end: int, request: int) -> None:
+    for row in range(at, end):
+        if len(s.n_chunks) == 0:
+            s.busy[held[row, FIRST] : held[row, LAST] + 1] = False
+            continue
+        node, chunks = held[row, NODE], held[row, ITS_CHUNKS]
         s.n_chunks[node] -= chunks
         if not s.whole[node]:
             for x in range(s.room.shape[1]):
                 s.room[node, x] += chunks * s.amounts[request, x]
-        while at < end and texts[at] != SPACE:
-            gpu, at = _number_at(texts, at + 1, end, MOST_GPUS)
-            if not s.whole[node]:
-                s.gpus[node, gpu] += s.requests[request, GPU_SHARE]
+            for gpu in range(s.gpus.shape[1]):
+                if held[row, ITS_GPUS] >> gpu & 1:
+                    s.gpus[node, gpu] += s.requests[request, GPU_SHARE]
         s.whole[node] = False
-        at += 1
     for x in range(len(s.of_site)):
         s.of_site[x] += s.site_amounts[request, x]
 
@@ -224,7 +176,7 @@ def _row_of(job: int, run: int, place_of: Ints, running: Running) -> int:
 @part
 def _over(s: Held, row: int, kind: int, chunk: Chunk, running: Running, place_of: Ints, counts: Ints) -> None:
     request = running.request[row]
-    _give_back(s, chunk.texts, running.text_at[row], running.text_end[row], request)
+    _give_back(s, chunk.held, running.held_at[row], running.held_end[row], request)
     place_of[running.job[row]] = -1 - request if kind == INTERRUPTED else UNKNOWN
     if kind == INTERRUPTED:
         counts[N_WAITING] += 1
@@ -233,7 +185,7 @@ def _over(s: Held, row: int, kind: int, chunk: Chunk, running: Running, place_of
     if row != last:  # the last row takes its place
         running.job[row], running.run[row] = running.job[last], running.run[last]
         running.request[row] = running.request[last]
-        running.text_at[row], running.text_end[row] = running.text_at[last], running.text_end[last]
+        running.held_at[row], running.held_end[row] = running.held_at[last], running.held_end[last]
         place_of[running.job[row]] = RUNNING + row
 
 
@@ -273,16 +225,16 @@ def are_clean(s: Held, chunk: Chunk, running: Running, place_of: Ints, counts: I
                 return False
             place = place_of[job]
             if kind == STARTED:
-                row, at, end = counts[N_RUNNING], chunk.text_at[n_starts], chunk.text_at[n_starts + 1]
+                row, at, end = counts[N_RUNNING], chunk.held_at[n_starts], chunk.held_at[n_starts + 1]
                 n_starts += 1
                 # Runs that are not numbered in order of start might have a number twice.
                 if place >= 0 or chunk.runs[k] <= counts[LAST_RUN]:
                     return False
                 request = -1 - place
-                if not _take(s, chunk.texts, at, end, request):
+                if not _take(s, chunk.held, at, end, request):
                     return False
                 running.job[row], running.run[row], running.request[row] = job, chunk.runs[k], request
-                running.text_at[row], running.text_end[row] = at, end
+                running.held_at[row], running.held_end[row] = at, end
                 place_of[job] = RUNNING + row
                 counts[LAST_RUN] = chunk.runs[k]
                 counts[N_RUNNING] += 1
@@ -303,16 +255,3 @@ def are_clean(s: Held, chunk: Chunk, running: Running, place_of: Ints, counts: I
                 _over(s, row, kind, chunk, running, place_of, counts)
         begins = ends
     return True
-
-
-@compiled
-def keep_texts(running: Running, counts: Ints, texts: FixedBytes, kept: Bytes) -> int:
-    """Copy the texts of the runs to `kept`, and say how many bytes they have."""
-    n = 0
-    for row in range(counts[N_RUNNING]):
-        begins = n
-        for at in range(running.text_at[row], running.text_end[row]):
-            kept[n] = texts[at]
-            n += 1
-        running.text_at[row], running.text_end[row] = begins, n
-    return n

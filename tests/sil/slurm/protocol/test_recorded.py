@@ -8,7 +8,7 @@ import pytest
 
 from sil.slurm.protocol.authentication import Stated
 from sil.slurm.protocol.codes import BODIES, MessageType
-from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode, reply, usual_answer
+from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode, reply
 from sil.slurm.protocol.records import (
     RECORDS,
     SUSPEND,
@@ -240,7 +240,7 @@ def test_a_reconfiguration_contains_the_file(release: str) -> None:
 )
 def test_one_reply_answers_for_all_nodes_to_which_a_message_is_forwarded(name: str) -> None:
     request, theirs = recorded(name), recorded(f"{name}-answer")
-    ours = reply(request, usual_answer(request))
+    ours = reply(request)
     assert ours.type == theirs.type
     assert {one.node for one in ours.returned} == {one.node for one in theirs.returned}
     assert {one.type for one in ours.returned} == {one.type for one in theirs.returned}
@@ -251,7 +251,7 @@ def test_one_reply_answers_for_all_nodes_to_which_a_message_is_forwarded(name: s
 def test_a_node_can_answer_otherwise_than_others(release: str) -> None:
     request = recorded(f"{release}/REQUEST_ACCT_GATHER_UPDATE-many")
     theirs = recorded(f"{release}/REQUEST_ACCT_GATHER_UPDATE-many-answer")
-    ours = reply(request, usual_answer(request), first=theirs.body.node)
+    ours = reply(request, first=theirs.body.node)
     assert (ours.body, set(ours.returned)) == (theirs.body, set(theirs.returned))
 
 
@@ -259,4 +259,4 @@ def test_a_node_can_answer_otherwise_than_others(release: str) -> None:
 def test_a_message_that_is_not_known_is_answered_with_an_error(release: str) -> None:
     request = recorded(f"{release}/unknown")
     assert isinstance(request.body, Unknown)
-    assert reply(request, usual_answer(request)).body.code == 22
+    assert reply(request).body.code == 22

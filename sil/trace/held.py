@@ -1,0 +1,162 @@
+"""What runs hold as columns of facts: intervals of machines, shares of nodes. Text is for people, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from scheduler.model import Share
+from scheduler.node_set import Interval, NodeSet
+from sil.trace.stream import Schema, arrow_schema
+
+if TYPE_CHECKING:
+    from scheduler.compiled import Flags, Ints, Ints2
+
+MACHINES = pl.List(pl.Struct({"first": pl.Int32, "last": pl.Int32}))
+SHARES = pl.List(pl.Struct({"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int64}))
+"""The GPUs are the bits of a number: bit k is set for GPU k."""
+HELD: Schema = {"machines": MACHINES, "shares": SHARES}
+_ARROW = arrow_schema(HELD)
+_TEXT = pa.large_string()
+
+Intervals = tuple[Interval, ...]
+T = TypeVar("T")
+
+
+def arrow_column(name: str, ends: Ints, numbers: Ints2, is_given: Flags | None = None) -> pa.LargeListArray:
+    """A column of HELD. The k-th list ends before row `ends[k + 1]` of `numbers`; it is null unless it
+    `is_given`."""
+    kind = _ARROW.field(name).type
+    fields = list(kind.value_type)
+    arrays = [pa.array(numbers[:, k].astype(field.type.to_pandas_dtype())) for k, field in enumerate(fields)]
+    is_null = None if is_given is None else pa.array(~is_given)
+    lists = pa.StructArray.from_arrays(arrays, fields=fields)
+    return pa.LargeListArray.from_arrays(pa.array(ends), lists, type=kind, mask=is_null)
+
+
+def column(name: str, cells: Sequence[Sequence[Sequence[Any]] | None]) -> pl.Series:
+    """A column of HELD, from intervals or shares."""
+    ends = np.cumsum([0, *(len(cell or ()) for cell in cells)])
+    width = len(_ARROW.field(name).type.value_type)
+    records: Iterable[Sequence[Any]] = chain.from_iterable(filter(None, cells))
+    if name == "shares":
+        records = ((node, chunks, sum(1 << gpu for gpu in {*gpus})) for node, chunks, gpus in records)
+    numbers = np.fromiter(chain.from_iterable(records), np.int64).reshape(-1, width)
+    is_given = np.array([cell is not None for cell in cells], np.bool_)
+    return pl.Series(name, arrow_column(name, ends, numbers, is_given))
+
+
+def machines_of(ends: Ints, nodes: Ints) -> tuple[Ints, Ints2]:
+    """The intervals of the nodes of each list, which ends as in `arrow_column`."""
+    n_lists, begin = len(ends) - 1, int(nodes.min(initial=0))
+    width = int(nodes.max(initial=0)) - begin + 2  # so that no interval goes on in the next list
+    keys = np.sort(np.repeat(np.arange(n_lists), np.diff(ends)) * width + (nodes - begin))
+    is_first = np.diff(keys, prepend=-2) > 1
+    of_list, first = np.divmod(keys[is_first], width)
+    last = keys[np.roll(is_first, -1)] % width
+    n_intervals = np.bincount(of_list, minlength=n_lists)
+    return np.concatenate([[0], np.cumsum(n_intervals)]), np.column_stack([first, last]) + begin
+
+
+def texts_of(ends: Ints, intervals: Ints2) -> pl.Series:
+    """Lists of intervals, which end as in `arrow_column`, as texts like `0-3 5`."""
+    first, last = intervals.T
+    names = pa.array(map(str, range(last.max(initial=0) + 1)), _TEXT)
+    both = names.take(pa.array(first)), names.take(pa.array(last, mask=first == last))
+    texts = pc.binary_join_element_wise(*both, pa.scalar("-", _TEXT), null_handling="skip")
+    lists = pa.LargeListArray.from_arrays(pa.array(ends), texts)
+    return pl.Series(pc.binary_join(lists, pa.scalar(" ", _TEXT)))
+
+
+def intervals_in(machines: pl.Series) -> list[Intervals | None]:
+    """The lists of a column of intervals."""
+    return _tuples(machines, _interval)
+
+
+def shares_in(shares: pl.Series) -> list[tuple[Share, ...] | None]:
+    """The lists of a column of shares."""
+    return _tuples(shares, _share)
+
+
+def _tuples(column: pl.Series, made: Callable[..., T]) -> list[tuple[T, ...] | None]:
+    lists = column.rechunk().to_arrow()
+    records = tuple(map(made, *(field.to_pylist() for field in lists.values.flatten())))
+    ends, is_valid = lists.offsets.to_pylist(), lists.is_valid().to_pylist()
+    return [
+        records[begin:end] if is_given else None
+        for (begin, end), is_given in zip(pairwise(ends), is_valid, strict=True)
+    ]
+
+
+# Equal ones are one object: the garbage collector would traverse all of a long trace.
+@lru_cache(65_536)
+def _interval(first: int, last: int) -> Interval:
+    return first, last
+
+
+@lru_cache(65_536)
+def _share(node: int, chunks: int, gpus: int) -> Share:
+    return Share(node, chunks, tuple(place for place in range(gpus.bit_length()) if gpus >> place & 1))
+
+
+def node_set(intervals: Intervals) -> NodeSet:
+    return NodeSet(intervals, sum(last - first + 1 for first, last in intervals))
+
+
+def with_texts(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """A fact for people: intervals as text, and shares as its detail."""
+    machines, shares = fact["machines"], fact["shares"]
+    texts = {"machines": None if machines is None else str(node_set(machines))}
+    if shares is not None:
+        texts["detail"] = shares_text(shares)
+    return {name: texts.get(name, value) for name, value in fact.items() if name != "shares"}
+
+
+_FIRST, _LAST = (pl.element().struct.field(name) for name in ("first", "last"))
+_INTERVAL = (
+    pl.when(_FIRST == _LAST).then(_FIRST.cast(pl.String)).otherwise(pl.concat_str(_FIRST, pl.lit("-"), _LAST))
+)
+MACHINES_AS_TEXT = pl.col("machines").list.eval(_INTERVAL).list.join(" ")
+"""Like `0-3 5`."""
+N_GPUS = pl.col("shares").list.eval(pl.element().struct.field("gpus").bitwise_count_ones()).list.sum()
+"""Of which a run has all or a part."""
+
+
+def machines_from_text(texts: pl.Expr) -> pl.Expr:
+    """A column of MACHINES, with nulls in place of what is no number."""
+    ends = pl.element().str.splitn("-", 2).struct
+    first, last = (ends.field(name).cast(pl.Int32, strict=False) for name in ("field_0", "field_1"))
+    interval = pl.struct(
+        first=first, last=pl.when(ends.field("field_1").is_null()).then(first).otherwise(last)
+    )
+    return texts.str.split(" ").list.eval(pl.when(pl.element() != "").then(interval)).list.drop_nulls()
+
+
+ALLOCATED = machines_from_text(pl.col("allocated_resources"))
+"""Of a jobs.csv."""
+
+
+def shares_text(shares: Sequence[Share]) -> str:
+    return " ".join(
+        f"{node}:{chunks}@{','.join(map(str, gpus))}" if gpus else f"{node}:{chunks}"
+        for node, chunks, gpus in shares
+    )
+
+
+def one_row_per_interval(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each row repeated for each interval of its `machines`: those from `low` on, before `high`."""
+    first, last = (pl.col("machines").struct.field(name) for name in ("first", "last"))
+    return frame.explode("machines").with_columns(low=first, high=last + 1)
+
+
+def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
+    """Each row repeated for each of its `machines`, which becomes a number."""
+    rows = one_row_per_interval(frame).with_columns(machines=pl.int_ranges("low", "high"))
+    return rows.drop("low", "high").explode("machines")
