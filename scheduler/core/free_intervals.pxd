@@ -1,3 +1,4 @@
+cimport cython
 cdef long AFTER_ALL
 
 cdef class FreeIntervals:
@@ -5,6 +6,7 @@ cdef class FreeIntervals:
     cdef readonly Py_ssize_t n_bounds
     cdef readonly long[::1] bounds
     cdef Py_ssize_t row_of(self, long node) noexcept
+    @cython.locals(is_taken=cython.bint)
     cdef void toggle(self, long first, long last) except *
     cpdef bint is_free(self, long first, long last)
     cdef void take_before(self, InOrder cursor) noexcept

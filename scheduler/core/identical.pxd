@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.core.free_intervals cimport FreeIntervals, InOrder
 from scheduler.core.queue cimport Queue
 from scheduler.core.reservations cimport Reservations
@@ -22,9 +23,11 @@ cdef class IdenticalNodes(Queue):
     cdef void turn_nodes(self, Py_ssize_t slot) except *
     cdef void take_nodes_down(self) except *
     cpdef void set_available(self, long node, bint is_available) except *
+    @cython.locals(size=cython.long)
     cdef long start_one(self, Py_ssize_t place) except -1
     cdef void put_back(self) noexcept
     cdef (double, long) reservation(self, long n_free, long needed, double now_s) noexcept
+    @cython.locals(is_late=cython.bint)
     cdef void one_pass(self, int ordering, int backfilling, double now_s) except *
     cdef Py_ssize_t decide_by(self, int ordering, int backfilling, double now_s) except -1
     cdef void choose_nodes(self, Py_ssize_t n_started) except *

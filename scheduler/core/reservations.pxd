@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.core.profile cimport Profile
 from scheduler.core.releases cimport Releases
 from scheduler.core.waiting_tree cimport WaitingTree
@@ -19,7 +20,9 @@ cdef class Reservations:
     cdef Py_ssize_t read_waiting(self, WaitingTree tree) except -1
     cdef bint keep_all(self, Py_ssize_t n, Releases releases, long n_free, double now_s, double soon_s) noexcept
     cdef void keep_or_move(self, Py_ssize_t n, Releases releases, long n_free, double now_s, double soon_s) except *
+    @cython.locals(is_kept=cython.bint)
     cdef void write_profile(self, Py_ssize_t n, Py_ssize_t n_found, Releases releases, long n_free, double now_s, double soon_s) except *
+    @cython.locals(soon_s=cython.double)
     cdef void reserve(self, WaitingTree tree, Releases releases, long n_free, double now_s, Starting starting) except *
 
 cdef void sort_stable(double[::1] keys, long[::1] order, long[::1] scratch, Py_ssize_t n) noexcept

@@ -1,3 +1,4 @@
+cimport cython
 cdef double inf
 cdef long NONE, LAST_INDEX
 
@@ -13,6 +14,7 @@ cdef class Lines:
     cdef Py_ssize_t done
     cdef void begin(self, object next_job, const double[::1] ready_s) except *
     cdef bint is_used_up(self, long c) noexcept
+    @cython.locals(a=cython.double, b=cython.double, c=cython.double, d=cython.double, e=cython.double, f=cython.double, g=cython.double, h=cython.double)
     cdef double soonest(self, const double[:, ::1] times_s, Py_ssize_t row) noexcept
     cdef long place(self, long c, double completion_s, long until_job, Py_ssize_t n_offers) noexcept
     cdef void take_behind(self, long k, Py_ssize_t x) noexcept

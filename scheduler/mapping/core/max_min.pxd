@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.mapping.core.groups cimport Groups
 from scheduler.mapping.core.least_work cimport LeastWork
 from scheduler.mapping.core.lines cimport Lines
@@ -11,4 +12,5 @@ cdef class MaxMin:
     cdef LeastWork least_work
     cdef double largest_s
     cdef long looks
+    @cython.locals(is_class=cython.bint)
     cdef (long, long) next_class(self) noexcept

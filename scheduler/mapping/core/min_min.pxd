@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.mapping.core.lines cimport Lines
 from scheduler.mapping.core.sorting cimport Sorting
 
@@ -15,6 +16,7 @@ cdef class MinMin:
     cdef void drop_class(self, long c) noexcept
     cdef void set_key(self, long k) noexcept
     cdef void find_top(self, long k) noexcept
+    @cython.locals(others=cython.long, by_order=cython.bint, is_tied=cython.bint)
     cdef (long, long) lowest_job(self, double least_s, Py_ssize_t n_offers) noexcept
     cdef long top_of_heap(self, long k) noexcept
     cdef long lowest_of_heap(self, long k, Py_ssize_t begin, Py_ssize_t end) noexcept

@@ -1,3 +1,4 @@
+cimport cython
 cdef double inf
 cdef long NONE
 
@@ -9,5 +10,6 @@ cdef class Clusters:
     cdef long[::1] members, first_member
     cdef readonly object alone_s
     cdef double[::1] best_alone_s, front_s
+    @cython.locals(least_s=cython.double)
     cpdef void find_best_alone(self, const double[::1] ready_s)
     cdef (long, long) best_pair(self, const long[::1] next_job, const double[::1] ready_s) noexcept

@@ -1,3 +1,4 @@
+cimport cython
 cdef Py_ssize_t SHORT, DEPTH
 
 cdef class Sorting:
@@ -8,6 +9,7 @@ cdef class Sorting:
     cdef long[::1] sorted_to, depth
     cdef Py_ssize_t end_of_stretch(self, long k) noexcept
     cdef void sort_on(self, long k) noexcept
+    @cython.locals(cut=cython.Py_ssize_t)
     cdef Py_ssize_t split(self, long k, Py_ssize_t begin, Py_ssize_t end) noexcept
     cdef bint comes_before(self, long k, long a, long b) noexcept
     cdef Py_ssize_t end_of_run(self, long k, Py_ssize_t x) noexcept

@@ -8,7 +8,7 @@ cdef Py_ssize_t CORES
 cdef class Typical:
     cdef long[::1] cores, gpus, gpu_share, gpu_types
     cdef double[::1] weight
-    @cython.locals(lacks_both=double, lacks_gpus=double, lacks_cores=double, no_gpu_requested=double, neither=double, no_access=double, unusable=long, has_type=bint)
+    @cython.locals(lacks_both=double, lacks_gpus=double, lacks_cores=double, no_gpu_requested=double, neither=double, no_access=double, unusable=long, has_type=bint, has_cores=cython.bint, is_allowed=cython.bint)
     cdef double fragmentation(self, NodeState state, long cores_left, Py_ssize_t n) noexcept
     cdef double after_whole_gpus(self, NodeState state, Py_ssize_t k, Py_ssize_t n, long cores_left) noexcept
     cdef (double, long) best_descent(self, NodeState state, Py_ssize_t k, Py_ssize_t n, bint in_steps) noexcept

@@ -25,6 +25,7 @@ cdef class Ranking:
     cdef void sift_down(self, Py_ssize_t k, Py_ssize_t size, Py_ssize_t x) noexcept
     cdef void write_row(self, Py_ssize_t k, long n, long chunks, Rows rows) except *
     cdef void choose(self, Py_ssize_t k, long chunks, Rows rows) except *
+    @cython.locals(asks=cython.bint)
     cdef void take_rows(self, Py_ssize_t k, Rows rows, Py_ssize_t begin) except *
     cpdef void take_best(self, Py_ssize_t k, long chunks, Rows rows) except *
 

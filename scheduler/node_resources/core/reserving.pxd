@@ -56,7 +56,7 @@ cdef class ReservingRule(Rule):
     cdef void begin(self, double now_s) except *
     cdef (double, double) gains_s(self, Py_ssize_t k, long lacking, double now_s, double takes_s, double before_s) noexcept
     cdef double look_for_start_s(self, Py_ssize_t slot, double from_s, double before_s, double now_s) noexcept
-    @cython.locals(found_s=double)
+    @cython.locals(found_s=double, is_alike=cython.bint)
     cdef double not_before_others_s(self, long k, long chunks, double takes_s, double now_s) noexcept
     cdef void note_alike(self, long k, long chunks, double takes_s, double start_s) noexcept
     cdef void keep(self, Py_ssize_t begins, Py_ssize_t after, double now_s) except *

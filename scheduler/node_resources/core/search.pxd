@@ -22,6 +22,7 @@ cdef class Search:
     cdef double[::1] known_takes_s
     cdef long[:, ::1] known_version
     cdef double[:, ::1] busy_until_s
+    @cython.locals(is_allowed=cython.bint)
     cdef bint has_a_chunk(self, Py_ssize_t k, Py_ssize_t n, long x) noexcept
     cdef void begin_window(self, Py_ssize_t n, long x) noexcept
     cdef void widen_window(self, Py_ssize_t n, long x) noexcept
@@ -30,6 +31,7 @@ cdef class Search:
     @cython.locals(row=Py_ssize_t)
     cdef void begin(self, Py_ssize_t k, double takes_s) noexcept
     cdef bint offers_none(self, Py_ssize_t n, double before_s) noexcept
+    @cython.locals(is_known=cython.bint)
     cdef void first_look_at(self, Py_ssize_t k, Py_ssize_t n, double from_s, double takes_s, double before_s, double now_s) noexcept
     cdef void look_again_at(self, Py_ssize_t n, double at_s) noexcept
     cdef long offers_now(self, Py_ssize_t n, double start_s) noexcept

@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.core.queue cimport Queue
 from sil.world.core.facts cimport Facts
 
@@ -41,6 +42,7 @@ cdef class Replay:
     cdef void carry_out(self, Py_ssize_t n_started) except *
     cdef void next_job_arrives(self) except *
     cdef void estimate_overdue(self) except *
+    @cython.locals(may_go_on=cython.bint)
     cdef bint is_endless(self) noexcept
     cdef void happens(self, int kind) except *
     cdef void note_what_is_due(self) noexcept

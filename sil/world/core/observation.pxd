@@ -1,3 +1,4 @@
+cimport cython
 from scheduler.core.waiting_tree cimport after
 from scheduler.core.identical cimport IdenticalNodes
 
@@ -19,6 +20,7 @@ cdef class Views:
     cdef long[::1] n_rows, n_left
     cdef double[::1] horizons_s
     cpdef void begin_pass(self, IdenticalNodes q, Py_ssize_t at)
+    @cython.locals(n_fitting=cython.Py_ssize_t, fits=cython.bint, is_in_time=cython.bint)
     cpdef Py_ssize_t observe(self, IdenticalNodes q, Py_ssize_t at, double now_s)
     cdef void clear_rows(self, Py_ssize_t at, Py_ssize_t n_rows) noexcept
     cdef void write_horizons(self, IdenticalNodes q, Py_ssize_t at, double now_s) noexcept
