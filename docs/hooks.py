@@ -55,12 +55,12 @@ def _function(name: str) -> str:
 
 
 def _sections() -> Iterator[str]:
-    from sil.cli.app import Commands
-    from sil.cli.lazy_group import loaded
+    from sil.cli.app import PLACES
+    from sil.cli.lazy_group import loaded, name_of
 
-    for name, listed in Commands.listed.items():
+    for place in PLACES:
+        command, name = loaded(place), name_of(place)
         yield f"\n## `sil {name}`\n"
-        command = loaded(listed, name)
         yield _help(command, f"sil {name}")
         for below, each in getattr(command, "commands", {}).items():
             yield f"\n### `sil {name} {below}`\n"

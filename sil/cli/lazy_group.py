@@ -66,11 +66,11 @@ def loaded(place: str) -> Any:
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
     alone = CommandGroup(add_completion=False, rich_markup_mode=None)
-    alone.command(_name(place))(found)
+    alone.command(name_of(place))(found)
     return typer.main.get_command(alone)
 
 
-def _name(place: str) -> str:
+def name_of(place: str) -> str:
     """That of the function or, where all of a module is a group, of the module."""
     module, _, name = place.partition(":")
     return module if name == "app" else name.replace("_", "-")
@@ -80,7 +80,7 @@ class Unloaded(TyperCommand):
     """Stands for a command until its arguments are parsed."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(_name(place), rich_markup_mode=None)
+        super().__init__(name_of(place), rich_markup_mode=None)
         self._place = place
 
     def get_short_help_str(self, _limit: int = 0) -> str:

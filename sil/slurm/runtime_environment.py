@@ -1,4 +1,4 @@
-"""The runtime environment of Slurm's daemons: a temporary directory, loopback ports, and a user account."""
+"""Prepares what Slurm's daemons run in: a temporary directory, loopback ports, and a user account."""
 
 from __future__ import annotations
 

@@ -68,8 +68,7 @@ def machines_of(ends: Ints, nodes: Ints) -> tuple[Ints, Ints2]:
 def texts_of(ends: Ints, intervals: Ints2) -> pl.Series:
     """Lists of intervals, which end as in `arrow_column`, as texts like `0-3 5`."""
     first, last = intervals.T
-    names = pa.array(map(str, range(last.max(initial=0) + 1)), _TEXT)
-    both = names.take(pa.array(first)), names.take(pa.array(last, mask=first == last))
+    both = pa.array(first).cast(_TEXT), pa.array(last, mask=first == last).cast(_TEXT)
     texts = pc.binary_join_element_wise(*both, pa.scalar("-", _TEXT), null_handling="skip")
     lists = pa.LargeListArray.from_arrays(pa.array(ends), texts)
     return pl.Series(pc.binary_join(lists, pa.scalar(" ", _TEXT)))

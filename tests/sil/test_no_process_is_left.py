@@ -134,15 +134,18 @@ def alive(pids: set[int]) -> set[int]:
     """Of some processes, those that are so for more than a few seconds to come."""
     deadline = time.monotonic() + 10.0
     while time.monotonic() < deadline:
-        pids = {
-            pid
-            for pid in pids
-            if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        }
+        pids = {pid for pid in pids if runs(pid)}
         if not pids:
             break
         time.sleep(0.05)
     return pids
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def children(folder: Path) -> set[int]:

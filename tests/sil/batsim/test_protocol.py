@@ -1,4 +1,4 @@
-"""The Batsim protocol: events sent to a scheduler, and the effects of its decisions."""
+"""Tests the Batsim protocol: the events that a scheduler receives and the effects of its decisions."""
 
 from __future__ import annotations
 

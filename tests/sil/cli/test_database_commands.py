@@ -1,4 +1,4 @@
-"""The `sil db` commands: output, exit codes, and error messages."""
+"""Tests the output, exit codes, and error messages of the `sil db` commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning experiments take estimates from a database and record completed runs in it."""
+"""Tests that learning experiments read estimates from a database and store completed runs in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `sil plan` command for sites with nodes: known answers, demand forecasts, and error messages."""
+"""Tests `sil plan` on sites with nodes: known answers, demand forecasts, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An unmodified slurmctld in simulated time: startup, submissions, failures, and cleanup."""
+"""Tests startup, job submission, failures, and cleanup of an unmodified slurmctld in simulated time."""
 
 from __future__ import annotations
 

@@ -72,11 +72,5 @@ def test_at_the_end_of_a_case_each_machine_is_used() -> None:
         facts = verdict_on(case).facts
         last_s = max(time_s for time_s, event, *_ in facts if event == Fact.JOB_ARRIVED)
         started = [row for row in facts if row[1] == Fact.RUN_STARTED and row[0] >= last_s]
-        used = {machine for *_, machines, _ in started for machine in _machines(machines)}
+        used = {node for row in started for first, last in row[5] for node in range(first, last + 1)}
         assert used == {*range(case.n_machines)}, seed
-
-
-def _machines(text: str) -> list[int]:
-    """Of `0-3 5`."""
-    ends = [part.partition("-") for part in text.split()]
-    return [machine for low, _, high in ends for machine in range(int(low), int(high or low) + 1)]

@@ -1,4 +1,4 @@
-"""Swarm testing finds and reports seeded bugs, and so does the `sil swarm` command."""
+"""Tests that swarm testing and the `sil swarm` command find and report seeded bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File journals: truncated and damaged files, files of other programs, locks, and full disks."""
+"""Tests file journals with truncated files, corrupt files, foreign files, locks, and full disks."""
 
 from __future__ import annotations
 
