@@ -5,22 +5,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-plan test test-all check format bench docs wheel-with-clock clean
+.PHONY: compiled demo demo-plan test test-all check format bench docs wheels clean
 
-demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
+demo: compiled  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
 	$(BIN)/sil reproduce cs2 --out build/demo/reproduced
 
-demo-plan: $(VENV)/.installed  ## Which of five offers to buy for a site of 142 machines; see build/demo-plan
+demo-plan: compiled  ## Which of five offers to buy for a site of 142 machines; see build/demo-plan
 	$(BIN)/sil plan five-offers --out build/demo-plan
 
-test: $(VENV)/.installed-dev  ## Run the tests
+test: compiled $(VENV)/.installed-dev  ## Run the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-all: $(VENV)/.installed-dev  ## Those too that take long, and all examples of those that have many
+test-all: compiled $(VENV)/.installed-dev  ## Those too that take long, and all examples of those that have many
 	SIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or not long'
 
-check: $(VENV)/.installed-dev  ## Format, lint, types and architecture
+check: compiled $(VENV)/.installed-dev  ## Format, lint, types and architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -31,7 +31,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
+bench: compiled $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python -m benchmarks.bench_mapping
 	$(BIN)/python -m benchmarks.bench_optimality
 	$(BIN)/python -m benchmarks.bench_harness
@@ -46,11 +46,17 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_planning
 	$(BIN)/python -m benchmarks.bench_gym
 
-docs: $(VENV)/.installed-dev  ## Build the site of documents, with executed notebooks, into build/site
+docs: compiled $(VENV)/.installed-dev  ## Build the site of documents, with executed notebooks, into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-wheel-with-clock: $(VENV)/.installed-dev  ## A wheel for this kind of computer, in dist/, which needs no C compiler for Slurm
-	HATCH_BUILD_HOOK_ENABLE_CUSTOM=true $(BIN)/python -m build --wheel --no-isolation
+wheels: $(VENV)/.installed-dev  ## A source distribution, and a wheel for each Python from 3.11 to 3.14 there is; see dist
+	$(BIN)/python -m build --sdist --no-isolation
+	@for version in 3.11 3.12 3.13 3.14; do \
+	  if python$$version -c '' 2>/dev/null; \
+	  then python$$version -m pip wheel --quiet --no-deps --wheel-dir dist . || exit 1; \
+	  else echo "python$$version is not installed: no wheel for it"; fi; \
+	done
+	@ls dist
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -62,9 +68,12 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) -r requirements.txt
+	@command -v cc || command -v gcc || command -v clang || $(PIP) -r requirements-compiler.txt
 	$(PIP) --no-deps --no-build-isolation -e .
-	$(BIN)/python -m tests.warm
 	@touch $@
+
+compiled: $(VENV)/.installed
+	@$(BIN)/python hatch_build.py
 
 $(VENV)/.installed-dev: requirements-docs.txt requirements-dev.txt requirements-batsim.txt $(VENV)/.installed
 	$(PIP) -r requirements-docs.txt

@@ -28,8 +28,6 @@ class Scheduler(Protocol[P, D]):
     * `kind`: a `Kind`, or its name. Without it, the class gets the problems of the command that runs it.
     * `memoryless = True`: it decides from the problem alone, so it is not called while no job fits.
     * `is_random = True`: its constructor takes a parameter `seed`, an integer, which the caller supplies.
-    * `load_for_requests()`: called before the first decision if jobs request parts of nodes, to import what
-      it needs for them, which may have to be compiled: a decision has a time limit.
     """
 
     def schedule(self, problem: P) -> D: ...

@@ -85,9 +85,9 @@ def __getattr__(name: str) -> Any:
         return import_module("sil.settings.files").package_version()
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'sil' has no attribute '{name}'")
-    from sil.shadowed import shadowed
+    from sil.usable import unusable
 
-    if (message := shadowed()) is not None:
+    if (message := unusable()) is not None:
         raise ImportError(message)
     return getattr(import_module(_PLACE_OF[name]), name)
 

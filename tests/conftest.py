@@ -14,9 +14,9 @@ from hypothesis import settings
 from sil.report.vega_lite import Figure, Spec, specification
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
-from tests import rewritten, warm
 from tests.examples import up_to
 from tests.postgres import Server
+from tests.prepared import compile_changed, prepare_for_workers
 
 # What commands print depends on these.
 os.environ["TERM"] = "xterm-256color"
@@ -29,11 +29,11 @@ settings.load_profile("ours")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before several workers start, compile and rewrite what each would compile and rewrite."""
-    is_worker = hasattr(config, "workerinput")
-    if config.getoption("numprocesses", None) and not is_worker and not config.option.collectonly:
-        warm.main()
-        warm.in_processes(rewritten.keep, rewritten.paths())
+    """Before workers start, make what each would make."""
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        compile_changed()
+        if config.getoption("numprocesses", None):
+            prepare_for_workers()
 
 
 def pytest_collection_finish() -> None:

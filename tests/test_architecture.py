@@ -9,12 +9,10 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests import warm
-
 ROOT = Path(__file__).parent.parent
 CLOCKS_AND_RANDOM = {"time", "datetime", "random", "secrets", "uuid"}
 ALLOWED = {
-    "scheduler": {"llvmlite", "numba", "numpy", "scipy", "scheduler"},
+    "scheduler": {"cython", "numpy", "scipy", "scheduler"},
     "site_db": {
         "numpy",
         "pyarrow",
@@ -269,20 +267,6 @@ def assert_acyclic(graph: Mapping[str, Iterable[str]]) -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError("a cycle of imports: " + " <- ".join(error.args[1])) from None
-
-
-def test_all_modules_that_compile_are_compiled_before_the_tests() -> None:
-    """Otherwise, all test processes compile the same functions at once."""
-    compilers = {"compiled", "long_running", "called_from_python", "called_by_handle"}
-    found = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for package in warm.PACKAGES
-        for path in files(package)
-        for node in nodes(path)
-        if isinstance(node, ast.ImportFrom) and node.module == "scheduler.compiled"
-        if compilers & {alias.name for alias in node.names}
-    }
-    assert found == {*warm.modules()}
 
 
 def test_text_reaches_terminals_and_pages_through_one_module_each() -> None:

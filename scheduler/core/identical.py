@@ -45,7 +45,7 @@ class IdenticalNodes(Queue):
         holding = np.flatnonzero(np.asarray(self.holds))
         sizes = np.asarray(self.n_intervals)[holding]
         ends = sizes.cumsum()
-        total = int(ends[-1]) if len(ends) else 0
+        total = int(sizes.sum())
         rows = np.repeat(np.asarray(self.first_interval)[holding] - ends + sizes, sizes) + np.arange(total)
         kept = np.zeros((max(32_768, 2 * (total + self.n_down + more)), 2), np.int64)
         kept[:total] = np.asarray(self.intervals)[rows]

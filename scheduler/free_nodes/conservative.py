@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from math import inf
-from typing import TYPE_CHECKING
 
 from scheduler.core.reservations import Reservations
+from scheduler.free_nodes.consumable_passes import ReservingPasses
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import reserved_for
 from scheduler.model import JobId, NodeSchedule
-from scheduler.node_resources.selection import checked_name
+from scheduler.node_resources.selection import checked_name, selection_by_name
 from scheduler.wait_reasons import AllOthers
-
-if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_passes import ReservingPasses
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 
 WAITS = "it has a reservation for later"
 
@@ -48,10 +44,6 @@ class Conservative:
             starts_s, first_s = self._reserved.of_waiting_s, self._reserved.first_reserved_s()
         else:
             if self._passes is None or self._passes.state is not nodes:
-                # Compiled code that identical nodes do without.
-                from scheduler.free_nodes.consumable_passes import ReservingPasses
-                from scheduler.node_resources.selection import selection_by_name
-
                 self._passes = ReservingPasses(problem.free_nodes, selection_by_name(self.selection))
             starts = self._passes.starts(now_s)
             starts_s, first_s = self._passes.starts_s, self._passes.first_reserved_s
@@ -62,8 +54,3 @@ class Conservative:
     def reserved_s(self) -> dict[JobId, float]:
         """The reserved start of each job that waits for identical nodes since the last pass."""
         return {JobId(job): start_s for job, start_s in self._reserved.by_job.items()}
-
-    @staticmethod
-    def load_for_requests() -> None:
-        for module in ("consumable_passes",):
-            import_module(f"scheduler.free_nodes.{module}")

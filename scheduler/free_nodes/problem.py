@@ -15,7 +15,7 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
 from scheduler.rules import NODES_FREE, Kind, Violation
 
-if TYPE_CHECKING:  # compiled code, which those who make problems import
+if TYPE_CHECKING:
     from scheduler.core.free_intervals import InOrder
     from scheduler.free_nodes.identical_nodes import FreeNodes
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib import import_module
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler.free_nodes.consumable_passes import EasyPasses
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
-from scheduler.node_resources.selection import checked_name
+from scheduler.node_resources.selection import checked_name, selection_by_name
 from scheduler.wait_reasons import AllOthers
-
-if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_passes import EasyPasses
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, ConsumableRoom
 
 WAITS = "too few nodes are free, or it would delay the first of the queue"
 WAITS_ON_NODES = "it does not fit on the nodes, or it would delay the first of the queue"
@@ -71,21 +67,12 @@ class Rigid:
             reasons = _WaitReasons(problem, starts, self, partial(_reserved_s, problem, starts))
         else:
             if self._passes is None or self._passes.state is not nodes:
-                # Compiled code that identical nodes do without.
-                from scheduler.free_nodes.consumable_passes import EasyPasses
-                from scheduler.node_resources.selection import selection_by_name
-
                 self._passes = EasyPasses(problem.free_nodes, selection_by_name(self.selection))
             starts = self._passes.starts(*self._codes, now_s)
             reserved_s = self._passes.reserved_s
             reasons = _WaitReasons(problem, starts, self, lambda _: reserved_s)
         waits = WAITS if isinstance(problem, FreeNodesProblem) else WAITS_ON_NODES
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, waits, reasons))
-
-    @staticmethod
-    def load_for_requests() -> None:
-        for module in ("consumable_passes",):
-            import_module(f"scheduler.free_nodes.{module}")
 
 
 def reserved_for(start_s: float) -> str:

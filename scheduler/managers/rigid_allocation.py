@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from scheduler.core.codes import SHORTEST_S
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, FreeNodesScheduler
+from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.managers.displacement import Displacement
 from scheduler.managers.queues import (
     Admission,
     PreemptionPolicy,
@@ -19,16 +22,11 @@ from scheduler.managers.starting_manager import NodeAllocation, StartingManager
 from scheduler.messages import UserError
 from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_request import Request
+from scheduler.node_resources.described import RequestAdmission
 from scheduler.notices import RunEnded
 from scheduler.ports import RuntimeEstimator
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
-
-if TYPE_CHECKING:
-    from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, FreeNodesScheduler
-    from scheduler.free_nodes.identical_nodes import FreeNodes
-    from scheduler.managers.displacement import Displacement
 
 
 class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
@@ -45,20 +43,11 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state: FreeNodes | ConsumableNodes
         self._problem: Callable[..., FreeNodesProblem | ConsumableNodesProblem]
         self._admission: RequestAdmission | None = None
-        # Each kind of nodes has compiled code that the other does without.
         if ports.nodes:
-            from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-            from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-            from scheduler.node_resources.described import RequestAdmission
-
-            self.state, self._problem = (
-                ConsumableNodes(ports.nodes, ports.site_resources),
-                ConsumableNodesProblem,
-            )
+            self.state = ConsumableNodes(ports.nodes, ports.site_resources)
+            self._problem = ConsumableNodesProblem
             self._admission = RequestAdmission(self.state.nodes, ports.partitions)
         else:
-            from scheduler.free_nodes.identical_nodes import FreeNodes
-
             self.state, self._problem = FreeNodes(ports.n_nodes), FreeNodesProblem
         self.waiting = self.state.waiting
         self._run_times: RuntimeEstimator = ports.run_times
@@ -67,8 +56,6 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._starvation = Starvation(list(self._rank), raised_after)
         self._displacement: Displacement | None = None
         if any(queue.displaces for queue in queues):
-            from scheduler.managers.displacement import Displacement
-
             self._displacement = Displacement(self.state, queues)  # type: ignore[arg-type]
 
     @property
@@ -184,6 +171,4 @@ def free_nodes_manager(
             f"that no gain is known; expected 0: leave it out"
         )
     allocation = RigidAllocation(ports, queues, preemption.raised_after)
-    if ports.nodes and (load := getattr(scheduler, "load_for_requests", None)) is not None:
-        load()
     return StartingManager(ports, allocation, scheduler, memoryless, admission)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from sil.shadowed import shadowed
+from sil.usable import unusable
 
 
 def main() -> None:
     """Entry point of the command. Processes that it starts import this module, but not the commands."""
-    if (message := shadowed()) is not None:
+    if (message := unusable()) is not None:
         print(f"Error: {message}", file=sys.stderr)
         sys.exit(2)
     from sil.cli.app import main

@@ -12,7 +12,7 @@ import typer
 from typer import Option
 
 from sil.cli.lazy_group import Group, Unloaded, group
-from sil.cli.process import SchedulerNotes, remember_interrupts
+from sil.cli.process import remember_interrupts
 from sil.world import SHOW_TRACEBACKS
 
 PLACES = (
@@ -69,7 +69,6 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 50)
     _print_all_letters()
     remember_interrupts()
-    SchedulerNotes.show()
     try:
         app()
     except OSError as error:

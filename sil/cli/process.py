@@ -1,4 +1,4 @@
-"""The process of a command: interrupts that get lost, notes while schedulers are compiled, and its end.
+"""The process of a command: interrupts that get lost, and its end.
 
 Python drops exceptions raised in callbacks of the garbage collector and of weak references, which are
 frequent while libraries are loaded and databases are read; and some libraries catch every exception.
@@ -7,7 +7,6 @@ frequent while libraries are loaded and databases are read; and some libraries c
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import signal
 import sys
@@ -52,18 +51,3 @@ def end_now(done: SystemExit) -> None:
     except OSError:
         return
     os._exit(done.code or 0)
-
-
-class SchedulerNotes(logging.Handler):
-    """Loads the console with the first message, which most commands do without."""
-
-    @classmethod
-    def show(cls) -> None:
-        log = logging.getLogger("scheduler")
-        log.setLevel(logging.INFO)
-        log.addHandler(cls())
-
-    def emit(self, record: logging.LogRecord) -> None:
-        from sil.cli.console import print_note
-
-        print_note(record.getMessage())

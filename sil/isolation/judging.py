@@ -157,9 +157,6 @@ class _Judged:
         most_bytes = BYTES + BYTES_OF_A_JOB * n_jobs + BYTES_OF_A_PLACE * problem.n_places
         return decision_in(self._judging.received(self._name, most_bytes, now_s), problem, now_s)
 
-    def load_for_requests(self) -> None:
-        """Its process does."""
-
 
 class _Answering(Host):
     """In the process of the scheduler `name`: it answers; those of others come from where they are judged."""
@@ -240,9 +237,6 @@ class _Answered:
         channel.send(self._connection, message)
         return decision_in(message, problem, asked)
 
-    def load_for_requests(self) -> None:
-        self._timed.load_for_requests()
-
 
 class _Relayed:
     """Another scheduler of the same run."""
@@ -253,9 +247,6 @@ class _Relayed:
 
     def decide(self, problem: SchedulingProblem) -> Decision:
         return decision_in(channel.receive(self._connection), problem, self._clock.now_s)
-
-    def load_for_requests(self) -> None:
-        """Its process does."""
 
 
 def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> Decision:

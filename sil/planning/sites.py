@@ -8,7 +8,6 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from sil.planning.load import Load, load, load_on_nodes
 from sil.planning.options import AS_IT_IS, Option, bought
 from sil.planning.plan_file import Plan
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
+from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.on_log import Replay
 from sil.runs.scenario import Scenario, scenario_of
 from sil.runs.simulation import PRINTED, RunKey
@@ -39,9 +39,6 @@ from site_db.files.readers import digest
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.store import Address
-
-if TYPE_CHECKING:
-    from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
 
 
 class OnSite:
@@ -78,9 +75,6 @@ class OnSite:
         return self._made[key]
 
     def _on_nodes(self, option: Option) -> NodesScenario:
-        # Imported here, since nodes load compiled code.
-        from sil.runs.nodes_scenario import NodesScenario
-
         scenario = self.scenario(option)
         assert isinstance(scenario, NodesScenario)
         return scenario

@@ -20,7 +20,7 @@ from site_db.files.readers import digest
 from site_db.files.written import no_link, regular
 
 ORIGIN = "origin.json"
-LIBRARIES = ("numpy", "scipy", "numba", "polars", "pyarrow")
+LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
 COMMAND = "sil"
 
 

@@ -92,9 +92,9 @@ def package_version() -> str:
 
 
 def source_hash(folder: Path) -> str:
-    """Hash over the Python sources in a folder."""
+    """Hash over the sources in a folder, with the types of those that are compiled."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.pxd")]):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -115,7 +115,7 @@ def all_sources() -> str:
 def code_and_data() -> str:
     """Hash over all code, libraries and built-in data that results depend on."""
     digest = hashlib.sha256()
-    for library in ("numpy", "scipy", "numba", "polars"):
+    for library in ("numpy", "scipy", "polars"):
         digest.update(f"{library} {version(library)}".encode())
     digest.update(all_sources().encode())
     for path in sorted(FIXTURES.rglob("*.toml")):

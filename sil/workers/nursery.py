@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import importlib
-import logging
 import os
 import signal
 import socket
@@ -35,8 +34,8 @@ LIBRARIES = (
 )
 """Imported by the nursery of a command. Not Polars, which starts threads when it is imported."""
 PREDICTION = ("scheduler.time_shared.loras", "scheduler.time_shared.predictors")
-COMPILED = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
-"""Imported too, where it is not known which schedulers will run: compiled functions."""
+SCHEDULERS = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
+"""Imported too, where it is not known which schedulers will run."""
 
 FIXED_HASH_SEED = {"PYTHONHASHSEED": "0"}
 """Schedulers under test may iterate over sets of strings: the same seed, the same order."""
@@ -94,7 +93,7 @@ class Nursery:
 
     def _answer(self, request: bytes, handles: list[int]) -> int:
         with suppress(OSError):
-            if not self._is_ready:  # it imports its libraries, and may have to compile them
+            if not self._is_ready:  # it imports its libraries
                 self._connection.settimeout(None)
                 self._is_ready = bool(self._connection.recv(1))
                 self._connection.settimeout(ANSWERS_WITHIN_S)
@@ -114,17 +113,16 @@ def nursery() -> Nursery:
     """That of this process, which is started if there is none."""
     global _nursery
     if _nursery is None:
-        _nursery = _started((*LIBRARIES, *COMPILED), announces=False)
+        _nursery = _started((*LIBRARIES, *SCHEDULERS))
     return _nursery
 
 
-def begin_early(schedulers: Sequence[str] = COMPILED) -> None:
+def begin_early(schedulers: Sequence[str] = SCHEDULERS) -> None:
     """Start the nursery, which imports its libraries and the modules `schedulers` while this process imports
-    its own. The nursery announces for both that something has to be compiled."""
+    its own."""
     global _nursery
     if _nursery is None:
-        _nursery = _started((*LIBRARIES, *schedulers), announces=True)
-        logging.getLogger("scheduler.compiled").addFilter(lambda record: False)
+        _nursery = _started((*LIBRARIES, *schedulers))
 
 
 def fork_nursery() -> None:
@@ -154,12 +152,12 @@ def forget_nursery(gone: Nursery | None = None) -> None:
         kill_descendants()
 
 
-def _started(modules: Sequence[str], announces: bool) -> Nursery:
+def _started(modules: Sequence[str]) -> Nursery:
     """A new interpreter: in a session of its own, since Ctrl-C in the terminal is for the command."""
     ours, theirs = socket.socketpair()
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; from sil.workers.nursery import begin; "
-        f"begin({theirs.fileno()}, {tuple(modules)!r}, {announces})"
+        f"begin({theirs.fileno()}, {tuple(modules)!r})"
     )
     with theirs:
         process = subprocess.Popen(
@@ -185,15 +183,8 @@ def _started(modules: Sequence[str], announces: bool) -> Nursery:
     return found
 
 
-def begin(handle: int, modules: Sequence[str], announces: bool) -> None:
+def begin(handle: int, modules: Sequence[str]) -> None:
     """Run in the new interpreter of a nursery: import `modules`, and serve the socket `handle`."""
-    if announces:
-        notes = logging.StreamHandler()
-        notes.setFormatter(logging.Formatter("Note: %(message)s"))
-        log = logging.getLogger("scheduler.compiled")
-        log.setLevel(logging.INFO)
-        log.addHandler(notes)
-        os.register_at_fork(after_in_child=lambda: log.removeHandler(notes))
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)

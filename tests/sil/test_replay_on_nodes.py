@@ -14,10 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import sil as api
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.core import queue, releases
-from scheduler.free_nodes.rigid import Rigid
 from scheduler.node_resources.core import easy as easy_rule
 from scheduler.node_resources.core import on_nodes, placement, reserving, timeline
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
@@ -461,21 +459,8 @@ print(late)
     ("module", "name"),
     [("rigid", "Rigid"), pytest.param("conservative", "Conservative", marks=pytest.mark.long)],
 )
-def test_nothing_is_compiled_within_a_decision(module: str, name: str, tmp_path: Path) -> None:
+def test_nothing_is_imported_within_a_decision(module: str, name: str, tmp_path: Path) -> None:
     accounting(tmp_path, *[("cpu", "cpu=8,mem=4000M,node=1", "n01")] * 3)
     code = DECIDES.format(module=module, name=name)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
-
-
-class FailsToLoad(Rigid):
-    @staticmethod
-    def load_for_requests() -> None:
-        raise ImportError("no such module")
-
-
-def test_a_scheduler_that_fails_to_load_is_a_fault(tmp_path: Path) -> None:
-    path = accounting(tmp_path, ("cpu", "cpu=8,mem=4000M,node=1", "n01"))
-    log = api.read_log(path, nodes=tmp_path / "slurm.conf")
-    with pytest.raises(api.SchedulerFault, match="load_for_requests raised ImportError: no such module"):
-        api.replay(log, FailsToLoad, progress=False)

@@ -31,7 +31,7 @@ class LeastWork:
         n_job_classes, n_machine_classes = table.by_job_class_s.shape
         work_s = np.empty(n_job_classes)
         self.slowness, self.work_s, self.least_s = floats(n_machine_classes), work_s, np.empty(n_job_classes)
-        first_s = np.minimum.reduceat(ready_s[table.machines], table.first_machine[:-1])
+        first_s = np.minimum.reduceat(ready_s[table.machines], table.first_machine[:n_machine_classes])
         self.measure(lines, np.where(np.isfinite(first_s), 0.0, inf))
         self.by_work = np.argsort(work_s)[: int(np.isfinite(work_s).sum())].copy()
         self.in_order = self.by_work

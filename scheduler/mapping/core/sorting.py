@@ -22,7 +22,7 @@ class Sorting:
     def __init__(self, table: Table) -> None:
         self.times_s, n_machine_classes = table.by_machine_class_s, len(table.by_machine_class_s)
         self.n = table.by_machine_class_s.shape[1]
-        self.first_of = table.jobs[table.first_job[:-1]]
+        self.first_of = table.jobs[table.first_job[: self.n]]
         self.order = np.arange(self.n)[None, :].repeat(n_machine_classes, axis=0)
         self.bounds = np.empty((n_machine_classes, DEPTH), np.int64)
         self.sorted_to, self.depth = integers(n_machine_classes), integers(n_machine_classes)

@@ -58,10 +58,6 @@ class Respondent(Protocol):
         """Raises SchedulerFault."""
         ...
 
-    def load_for_requests(self) -> None:
-        """See `scheduler.ports.Scheduler`. Raises SchedulerFault."""
-        ...
-
 
 class _Collections:
     """The total time of garbage collection in this process.
@@ -196,19 +192,6 @@ class TimedScheduler:
                 message = f"the scheduler changed '{name}' of the problem"
                 raise SchedulerFault(PROBLEM_UNTOUCHED, message, self._clock.now_s)
 
-    def load_for_requests(self) -> None:
-        load = getattr(self._scheduler, "load_for_requests", None)
-        if load is None:
-            return
-        try:
-            with time_limit(max(self._limit.limit_s, MAKING_LIMIT_S)):
-                load()
-        except TimeLimitExceeded:
-            text = f"{name_of(self._scheduler)}.load_for_requests did not return"
-            raise SchedulerFault(RETURNS_IN_TIME, text, self._clock.now_s) from None
-        except BaseException as error:
-            raise self._fault_of(error, "load_for_requests") from error
-
     def _fault_of(self, error: BaseException, method: str) -> SchedulerFault:
         name = f"{name_of(self._scheduler)}.{method}"
         return self._guard.fault_of(error, name, str(type(self._scheduler).__module__))
@@ -254,12 +237,6 @@ class GuardedScheduler:
         if self._charge is not None:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
-
-    def load_for_requests(self) -> None:
-        """See `scheduler.ports.Scheduler`. Raises SchedulerFault."""
-        for respondent in (self._respondent, self._witness):
-            if respondent is not None:
-                respondent.load_for_requests()
 
     def _log(self, problem: SchedulingProblem, schedule: Answer, now_s: float, log: TraceRecorder) -> None:
         if problem.violation(schedule):

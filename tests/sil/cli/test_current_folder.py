@@ -32,7 +32,6 @@ class X(Conservative): pass
 def folder(tmp_path: Path) -> Path:
     for name in LOOKED_FOR:
         (tmp_path / f"{name}.py").write_text(f"open('RAN', 'a').write('{name} ')")
-    (tmp_path / ".numba_config.yaml").write_text("CACHE_DIR: [")  # Numba would read it, and fail
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "sibling.py").write_text("VALUE = 'data'")
     (tmp_path / "data.txt").write_text("data")

@@ -1,4 +1,4 @@
-"""Whether modules of others hide our packages."""
+"""Whether our packages can be used: modules of others may hide them, and they may not be compiled."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ MARKS = {"scheduler": "The scheduler a site would run", "site_db": ""}
 
 
 @cache
+def unusable() -> str | None:
+    """The error message if commands cannot run, or None."""
+    if (message := shadowed()) is None:
+        try:
+            import scheduler.core  # noqa: F401
+        except ImportError as error:
+            message = str(error)
+    return message
+
+
 def shadowed(installed_beside: Path = PACKAGES) -> str | None:
     """The error message for a package or a file that hides one of `sil-testbed`, or None.
 
