@@ -70,12 +70,12 @@ def compile_modules(target: Path | None = None) -> list[str]:
     os.chdir(ROOT)
     _choose_compiler()
     flags = FLAGS if target else [*FLAGS, "-march=native"]
-    include = _headers()
+    options: dict[str, Any] = {"include_dirs": _headers(), "depends": ["hatch_build.py"]}
     modules = [
-        Extension(_name(source), [str(source.relative_to(ROOT))], include, extra_compile_args=flags)
+        Extension(_name(source), [str(source.relative_to(ROOT))], extra_compile_args=flags, **options)
         for source in sources()
     ]
-    shared = Extension(SHARED, [f"{SHARED.replace('.', '/')}.c"], extra_compile_args=flags)
+    shared = Extension(SHARED, [f"{SHARED.replace('.', '/')}.c"], extra_compile_args=flags, **options)
     extensions = cythonize(
         [*modules, shared],
         build_dir="build/c",
@@ -87,8 +87,9 @@ def compile_modules(target: Path | None = None) -> list[str]:
         shared_utility_qualified_name=SHARED,
     )
     if sys.platform == "linux":
-        clock = sorted(str(source) for source in Path("sil/slurm/clock/native").glob("*.c"))
-        extensions.append(Extension("sil.slurm.clock.preloaded", clock, extra_compile_args=["-std=gnu11"]))
+        clock, headers = (sorted(map(str, Path("sil/slurm/clock/native").glob(f"*.{kind}"))) for kind in "ch")
+        made_with = {"depends": headers, "extra_compile_args": ["-std=gnu11"]}
+        extensions.append(Extension("sil.slurm.clock.preloaded", clock, **made_with))
     warnings.simplefilter("ignore", SetuptoolsDeprecationWarning)  # of a command that is not used
     build = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
     build.inplace = target is None
