@@ -132,14 +132,15 @@ def _headers() -> list[str]:
     include = Path(sysconfig.get_paths()["include"])
     if (include / "Python.h").exists():
         return [str(include)]
-    copy = ROOT / "build" / "headers" / include.name
-    if not copy.exists() and shutil.which("apt-get"):
+    copy = ROOT / "build" / "headers"
+    found = copy / "usr" / "include"
+    if not (found / include.name / "Python.h").exists() and shutil.which("apt-get"):
+        copy.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory() as folder:
             download = ["apt-get", "download", "-qq", f"lib{include.name}-dev"]
             subprocess.run(download, cwd=folder, capture_output=True, check=False)
             for file in Path(folder).glob("*.deb"):
                 subprocess.run(["dpkg", "-x", str(file), str(copy)], check=False)
-    found = copy / "usr" / "include"
     if not (found / include.name / "Python.h").exists():
         sys.exit(
             f"{include}/Python.h does not exist, which compiling needs: install the headers of this Python "
