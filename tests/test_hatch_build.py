@@ -1,0 +1,105 @@
+"""Modules with types are compiled, with what a computer has, and compiled again when they change."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULE = """
+class Counts:
+    def __init__(self, counts):
+        self.counts = counts
+
+    def at(self, k):
+        return self.counts[k]
+"""
+TYPES = """
+cdef class Counts:
+    cdef long[::1] counts
+    cpdef long at(self, Py_ssize_t k) except? -1
+"""
+LOOK = """
+import numpy as np
+from scheduler.core import counts
+try:
+    print(counts.Counts(np.arange(3)).at(3))
+except IndexError as error:
+    print(error)
+"""
+WITHOUT_HEADERS = """
+import runpy, sysconfig
+paths = sysconfig.get_paths
+sysconfig.get_paths = lambda *given, **named: {**paths(*given, **named), "include": "/nowhere/python9.9"}
+runpy.run_path("hatch_build.py", run_name="__main__")
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A project with one module to be compiled."""
+    folder = tmp_path / "clone"
+    core = folder / "scheduler" / "core"
+    core.mkdir(parents=True)
+    for package in (core.parent, core):
+        (package / "__init__.py").touch()
+    (core / "counts.py").write_text(MODULE)
+    (core / "counts.pxd").write_text(TYPES)
+    shutil.copy(ROOT / "hatch_build.py", folder)
+    clock = "sil/slurm/clock/native"
+    shutil.copytree(ROOT / clock, folder / clock)
+    return folder
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def made(folder: Path) -> dict[str, int]:
+    return {path.name.split(".")[0]: path.stat().st_mtime_ns for path in folder.glob("s*/**/*.so")}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
+def test_only_what_has_changed_is_compiled_again(clone: Path) -> None:
+    assert run(clone, "hatch_build.py") == ""
+    first = made(clone)
+    assert first.keys() == {"counts", "_shared", "preloaded"}
+    with (clone / "scheduler" / "core" / "counts.pxd").open("a") as file:
+        file.write("# changed\n")
+    run(clone, "hatch_build.py")
+    again = made(clone)
+    assert {name for name in first if again[name] != first[name]} == {"counts"}
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
+def test_an_index_out_of_bounds_raises_where_it_is_checked(clone: Path) -> None:
+    run(clone, "hatch_build.py", SIL_BOUNDS_CHECKS="1")
+    assert run(clone, "-c", LOOK) == "Out of bounds on buffer access (axis 0)\n"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="without the package ziglang")
+def test_without_a_compiler_that_of_a_package_compiles(clone: Path, tmp_path: Path) -> None:
+    assert run(clone, "hatch_build.py", PATH=str(tmp_path), CC="") == ""
+    assert made(clone).keys() == {"counts", "_shared", "preloaded"}
+
+
+def test_what_is_missing_is_named_with_the_remedy(clone: Path, tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['ziglang'] = None; import runpy; "
+    code = f"{hidden} runpy.run_path('hatch_build.py', run_name='__main__')"
+    assert "there is no C compiler" in run(clone, "-c", code, PATH=str(tmp_path), CC="")
+    assert "install the headers of this Python" in run(clone, "-c", WITHOUT_HEADERS)
