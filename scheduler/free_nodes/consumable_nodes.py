@@ -31,7 +31,7 @@ class WaitingRequests(Waiting[OnNodes]):
     """
 
     def slot_at(self, i: int) -> int:
-        return self._queue.in_order[i]
+        return int(self._queue.in_order[i])
 
     @property
     def slots(self) -> Ints:
@@ -80,7 +80,7 @@ class WaitingRequests(Waiting[OnNodes]):
         return self._queue.kind[slot], self._queue.chunks[slot]
 
     def estimate_s(self, i: int) -> float:
-        return self._queue.estimate_s[self.slot_at(i)]
+        return float(self._queue.estimate_s[self.slot_at(i)])
 
     def of_queue(self, rank: int) -> range:
         """The positions of the jobs of one queue."""
@@ -142,7 +142,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def first_row(self, run: RunId) -> int:
         """The first row of a run in `held` of the queue."""
-        return self.queue.first_row[self._running[run][0]]
+        return int(self.queue.first_row[self._running[run][0]])
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""

@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from scheduler.core.arrays import Floats, Ints
-from scheduler.mapping.core import max_min, min_min
 from scheduler.mapping.core.lines import Lines
+from scheduler.mapping.core.max_min import MaxMin as MaxMinByClass
+from scheduler.mapping.core.min_min import MinMin as MinMinByClass
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.table import ByClass
@@ -84,9 +85,9 @@ class Greedy:
         return second if better else first
 
     @cached_property
-    def _min_min(self) -> min_min.MinMin:
-        return min_min.MinMin(self._by_class.table, self._lines)
+    def _min_min(self) -> MinMinByClass:
+        return MinMinByClass(self._by_class.table, self._lines)
 
     @cached_property
-    def _max_min(self) -> max_min.MaxMin:
-        return max_min.MaxMin(self._by_class.table, self._lines, self._by_class.ready_s)
+    def _max_min(self) -> MaxMinByClass:
+        return MaxMinByClass(self._by_class.table, self._lines, self._by_class.ready_s)

@@ -200,9 +200,16 @@ class BackfillBatch:
         self._begin = np.zeros(n, np.int64)
         self._steps = Steps(
             np.zeros(n, np.bool_),
-            *(a[name] for name in ("wait_s", "run_s", "size", "asked_s", "now_s")),
+            a["wait_s"],
+            a["run_s"],
+            a["size"],
+            a["asked_s"],
+            a["now_s"],
             np.zeros(n, np.bool_),
-            *(np.full(n, self.episodes.jobs), np.zeros(n), np.zeros(n), log.processors),
+            np.full(n, self.episodes.jobs),
+            np.zeros(n),
+            np.zeros(n),
+            log.processors,
         )
 
     @property

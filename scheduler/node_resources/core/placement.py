@@ -100,7 +100,7 @@ def clustering(state: NodeState, k: int, n: int) -> float:
             else:
                 others = 1.0
     base = 25.0 + 50.0 * of_its_kind - 25.0 * others
-    most: float = state.largest[state.n_resources]
+    most = float(state.largest[state.n_resources])
     return base + 25.0 * (most - state.gpu_left(n)) / most
 
 

@@ -7,8 +7,11 @@ EASY. Views are of many queues, so that these can be observed together.
 
 from __future__ import annotations
 
+from typing import Any
+
 import cython
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.core.arrays import integers
 from scheduler.core.codes import NONE
@@ -54,7 +57,7 @@ class Views:
             np.zeros(s, np.float32) for s in ((queues, window, N_OF_JOB), (queues, N_OF_MACHINE))
         )
         mask = np.zeros((queues, window + 1), np.int8)
-        self.seen = {"jobs": jobs, "machine": machine, "action_mask": mask}
+        self.seen: dict[str, NDArray[Any]] = {"jobs": jobs, "machine": machine, "action_mask": mask}
         self.jobs, self.machine, self.mask = jobs, machine, mask.view(np.uint8)
         self.places = np.zeros((queues, window), np.int64)
         self.n_rows, self.n_left = integers(queues), integers(queues)
