@@ -19,7 +19,7 @@ from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import ScheduleRejected
 from sil.isolation.host import Host, ThisProcess
 from sil.runs.under_test import InProcess, UnderTest
-from sil.settings.decision_costs import decision_cost
+from sil.settings.decision_costs import GuardTable, decision_cost
 from sil.workers.executor import Died, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.decision_cost import Charge
@@ -27,7 +27,6 @@ from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceba
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 
 if TYPE_CHECKING:
-    from sil.settings.experiment_file import GuardTable
     from sil.world.harness import World
 
 Found = TypeVar("Found")

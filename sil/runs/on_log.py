@@ -24,8 +24,7 @@ from sil.runs.free_nodes import FreeNodes, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation, run_times_by
 from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
-from sil.settings.decision_costs import check_decision_cost
-from sil.settings.experiment_file import GuardTable
+from sil.settings.decision_costs import GuardTable, check_decision_cost
 from sil.settings.files import package_version, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, Engine, ReplaySettings

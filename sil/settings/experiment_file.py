@@ -11,13 +11,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from sil.settings.decision_costs import check_decision_cost
+from sil.settings.decision_costs import GuardTable
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
-from sil.settings.replays import NONE, Estimates
+from sil.settings.replays import Estimates
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
@@ -120,27 +120,6 @@ class ExperienceTable(Table):
     """`none`: the site's history stays as it is. `run`: each run learns from its own completions."""
 
     learning: Literal["none", "run"] = "none"
-
-
-DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
-
-
-class GuardTable(Table):
-    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice.
-
-    * `memory_limit_mb`: For schedulers that are not built in, in addition to what the testbed uses itself.
-    """
-
-    decision_limit_s: Positive = 60.0
-    memory_limit_mb: Positive | None = None
-    ask_twice: bool = True
-    decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
-    reasons: bool = False
-
-    def cost_of(self, scheduler: str) -> str:
-        """The decision cost, by name; if it is given for some schedulers, none for the others."""
-        costs = self.decision_cost
-        return costs if isinstance(costs, str) else costs.get(scheduler, NONE)
 
 
 class RunSettings(Table):

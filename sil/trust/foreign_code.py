@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from scheduler import naming, registry
 from sil.settings import files
-from sil.settings.experiment_file import RunSettings
 from site_db.files.readers import read_text
 from site_db.files.toml_file import EACH, parse
 
 if TYPE_CHECKING:
+    from sil.settings.experiment_file import RunSettings
     from site_db.store import Address
 
 BUILT_IN = {**registry.ON_MACHINES, **registry.ON_SHARED_NODES, **registry.ON_FREE_NODES}
