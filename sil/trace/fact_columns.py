@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from scheduler.core.arrays import Ints, Ints2
 from sil.trace.facts import CODES, Fact, as_frame
 from sil.trace.stream import COMPATIBLE
-
-if TYPE_CHECKING:
-    from scheduler.compiled import Ints, Ints2
 
 NONE = -1
 """In place of a number that a fact does not have."""

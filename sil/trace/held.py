@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scheduler.core.arrays import Flags, Ints, Ints2
 from scheduler.model import Share
 from scheduler.node_set import Interval, NodeSet
 from sil.trace.stream import Schema, arrow_schema
-
-if TYPE_CHECKING:
-    from scheduler.compiled import Flags, Ints, Ints2
 
 MACHINES = pl.List(pl.Struct({"first": pl.Int32, "last": pl.Int32}))
 SHARES = pl.List(pl.Struct({"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int64}))

@@ -18,6 +18,7 @@ import polars as pl
 
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
+from sil.workload.core.swf_rows import read_rows
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.settings import Rules
@@ -61,7 +62,7 @@ def read_swf(
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
     header = dict(reversed(comments))
-    rows = _plain_rows(data, FIELDS if keep else NEEDED) if len(data) >= LONG else None
+    rows = _plain_rows(data, FIELDS if keep else NEEDED)
     broken: dict[str, list[int]] = {}
     if rows is None:
         rows, broken = _any_rows(data, path)
@@ -163,8 +164,6 @@ EACH = 32.0
 """Bytes of memory that a byte of a log takes, which is read as a whole if a row of it needs a repair."""
 PART = 2**23
 """Number of bytes of a longer log that are in memory at a time."""
-LONG = 2**18
-"""From this number of bytes on, the compiled reader takes less time than it takes to load."""
 
 
 def _comments(data: bytes) -> Iterator[tuple[str, str]]:
@@ -216,14 +215,10 @@ def _plain_rows(data: bytes, wanted: Sequence[str] = NEEDED) -> pl.DataFrame | N
 
     None has more digits than a number may have, so that the other fields need no repair.
     """
-    # Loading it takes longer than reading a short log line by line.
-    from sil.workload.kernels.swf_rows import MOST_DIGITS, read_rows
-
     most = data.count(b"\n") + 1
     lines, values = np.empty(most, np.int64), np.empty((len(wanted), most))
     columns = np.array([wanted.index(name) if name in wanted else -1 for name in FIELDS])
-    powers_of_ten = np.array([10.0**k for k in range(MOST_DIGITS + 1)])
-    n = read_rows(np.frombuffer(data, np.uint8), columns, powers_of_ten, lines, values)
+    n = read_rows(data, columns, lines, values)
     if n < 1:
         return None
     # Copies, since one column of a log would keep all values in memory.

@@ -9,23 +9,23 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scheduler.compiled import FixedFlags, FixedFloats, FixedInts
+from scheduler.core.arrays import Flags, Floats, Ints
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 
 
 class Jobs(NamedTuple):
     """Rigid jobs in order of arrival, then number."""
 
-    submit_s: FixedFloats
-    run_s: FixedFloats
-    size: FixedInts
+    submit_s: Floats
+    run_s: Floats
+    size: Ints
     """In nodes, or chunks."""
-    kind: FixedInts
+    kind: Ints
     """Of request, on nodes of which jobs use parts."""
-    limit_s: FixedFloats
-    user: FixedInts
+    limit_s: Floats
+    user: Ints
     """By number from 0 on; -1 = unknown."""
-    refused: FixedFlags
+    refused: Flags
     """By the manager, when they arrive."""
 
     @property

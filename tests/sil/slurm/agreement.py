@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from scheduler.compiled import Ints2
+from scheduler.core.arrays import Ints2
 from scheduler.node_request import Gpus, Node, Partition, Request
 from scheduler.node_resources.core.codes import FREE
 from scheduler.node_resources.state import NodeResources, rows_of
