@@ -86,8 +86,7 @@ class Replay:
         self.estimates = Estimates(by, self.n_jobs, jobs.n_users)
         self.now_s, self.round_s, self.wake_up_s, self.wakes_s = 0.0, inf, inf, inf
         self.idle_since_s, self.n_idle, self.round_is_due = 0.0, 0, False
-        for kind in range(5):
-            self.rank[kind] = ranks[kind]
+        self.rank = ranks
         self.releases_first = ranks[RELEASE] < ranks[END]
         self.n_running, self.first_released, self.n_released = 0, 0, 0
         self.running, self.ended, self.end_s = integers(256), integers(256), floats(256)
