@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 from scheduler.ports import AnyScheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RETURNS_IN_TIME
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.manager import GuardedManager
+from sil.world.guard.manager import ManagerHere
 from sil.world.guard.scheduler import MAKING_LIMIT_S, Guard, Respondent
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
@@ -48,7 +49,7 @@ class ThisProcess(Host):
         return guard.timed(made(spec, seed, guard), is_watched=not spec.is_built_in)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
-        return GuardedManager(lambda ports: spec.make_manager(ports, seed), ports, guard, spec.target)
+        return ManagerHere(partial(spec.make_manager, seed=seed), ports, guard, spec.target)
 
     def faulted(self, fault: SchedulerFault) -> None:
         if self._raises_as is not None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite, nan
+from math import isfinite, nan
 from pathlib import Path
 
 from scheduler.model import JobId
@@ -26,7 +26,7 @@ from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.isolation.host import HERE, Host, made
-from sil.isolation.managers import Answering, Followed, SelfTimedManager, diverged
+from sil.isolation.managers import Answering, Followed, diverged
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
 from sil.workers.limits import Limits
@@ -105,10 +105,10 @@ class _Judging(Host):
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         self._limit(spec, guard)
 
-        def followed(ports: Ports) -> Followed:
-            return Followed(ports, lambda most_bytes: self.received(spec.name, most_bytes, ports.clock.now_s))
+        def receive(most_bytes: int) -> Message:
+            return self.received(spec.name, most_bytes, ports.clock.now_s)
 
-        return SelfTimedManager(followed, ports, replace(guard, limit_s=inf), spec.target)
+        return Followed(receive, ports, guard, spec.target)
 
     def received(self, name: str, most_bytes: int, now_s: float) -> Message:
         """The next answer of a scheduler. Raises SchedulerFault, and KilledFromOutside."""
@@ -182,10 +182,7 @@ class _Answering(Host):
         return _Answered(timed, self._connection, guard.clock)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
-        def answering(ports: Ports) -> Answering:
-            return Answering(partial(spec.make_manager, seed=seed), ports, self.send)
-
-        return SelfTimedManager(answering, ports, guard, spec.target)
+        return Answering(partial(spec.make_manager, seed=seed), ports, guard, spec.target, self.send)
 
     def input(self, read: Callable[[], bytes]) -> bytes:
         return channel.receive(self._connection).columns

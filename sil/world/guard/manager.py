@@ -1,20 +1,17 @@
-"""The guard around a resource manager under test that is not built in."""
+"""The guard around a resource manager under test that is not built in: in this process, or in another one."""
 
 from __future__ import annotations
 
-import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from itertools import islice
 from math import inf, nan
+from operator import index
+from time import perf_counter
 from typing import Any, TypeVar
 
-from scheduler.model import (
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.notices import METHOD_OF, JobArrived, Notice, RunEnded
 from scheduler.resource_manager import Manager, Ports
@@ -22,70 +19,63 @@ from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
+    MAKES_PROGRESS,
     RETURNS_A_SCHEDULE,
     RETURNS_IN_TIME,
 )
-from sil.world.guard.faults import NoResult, SchedulerFault, one_line
+from sil.world.guard.faults import SchedulerFault, one_line
 from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.guard.values import LARGEST, Places, bounded, is_finite, is_index, plain_shares, whole
 
 Answer = TypeVar("Answer")
 
+Called = tuple[Any, list[DispatchOrder | RunId], float]
+"""What a call of a manager returned, as a plain value where it can be one, its orders, and its seconds."""
 
-def wake_up_s(value: Any) -> Any:
-    """A time at which to wake a manager, as a plain number if it is one; None: never."""
-    if value == inf:
-        return None
-    return float(value) if is_finite(value) else value
+MOST_ORDERS = 1 << 20
+"""Of one call."""
+
+MOST_WAITING = 1 << 16
+"""Jobs whose reasons for waiting are read; messages name the first."""
+
+WANTS_ROUND, WAKES_AT_S, WHY_WAITING, RUN_ROUND = "wants_round", "wakes_at_s", "why_waiting", "run_round"
 
 
-class WatchedDispatcher:
-    """Passes on the resource manager's orders, if all their values are possible. Stores the first fault, in
-    case the caller swallows it."""
+class Orders:
+    """The orders of a call of a resource manager: noted, and then checked whether all their values are
+    possible."""
 
     def __init__(self, ports: Ports) -> None:
-        self._dispatcher = ports.dispatcher
         self._clock = ports.clock
         self._places = Places(ports)
-        self._runs: set[RunId] = set()
-        self.arrived: set[JobId] = set()
-        """All jobs so far."""
-        self._delayed: list[Callable[[], None]] | None = None
-        self.fault: SchedulerFault | None = None
-
-    def delay(self) -> None:
-        """Delay orders until `release`."""
-        self._delayed = []
-
-    def release(self) -> None:
-        delayed, self._delayed = self._delayed or [], None
-        for carry_out in delayed:
-            carry_out()
+        self._job_of: dict[RunId, JobId] = {}
+        self.jobs: dict[int, Job] = {}
+        """Those that have arrived and not ended."""
+        self._noted: list[tuple[bool, Any]] = []
 
     def dispatch(self, order: DispatchOrder) -> None:
-        if self._delayed is not None:
-            self._delayed.append(partial(self.dispatch, order))
-            return
-        try:
-            order = self._checked(order)
-            if order.run in self._runs:
-                message = f"run {order.run} was ordered twice; each order needs a run id of its own"
-                raise SchedulerFault(EACH_JOB_ONCE, message, self._clock.now_s, order.job.id)
-            self._runs.add(order.run)
-            self._dispatcher.dispatch(order)
-        except SchedulerFault as fault:
-            self.fault = self.fault or fault
-            raise
+        self.note(True, order)
 
     def preempt(self, run: RunId) -> None:
-        if self._delayed is not None:
-            self._delayed.append(partial(self.preempt, run))
-        else:
-            self._dispatcher.preempt(run)
+        self.note(False, run)
+
+    def taken(self) -> list[DispatchOrder | RunId]:
+        """Those since the last call, of plain values. Raises SchedulerFault for ones that none can have, and
+        TypeError and ValueError for a run to be preempted."""
+        noted, self._noted = self._noted, []
+        return [self._checked(each) if starts else RunId(whole(each)) for starts, each in noted]
+
+    def ended(self, run: RunId) -> None:
+        self.jobs.pop(self._job_of.get(run, JobId(-1)), None)
+
+    def note(self, starts: bool, order: object) -> None:
+        if len(self._noted) == MOST_ORDERS:
+            message = f"it gave more than {MOST_ORDERS:,} orders at once"
+            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s)
+        self._noted.append((starts, order))
 
     def _checked(self, order: DispatchOrder) -> DispatchOrder:
-        """The same order of plain values. Raises SchedulerFault for numbers that none can have."""
         now_s, n_places = self._clock.now_s, self._places.n
         try:
             run, job, resource, machines, expected_s, shares = order
@@ -106,96 +96,143 @@ class WatchedDispatcher:
             raise fault(RETURNS_A_SCHEDULE, f"as run {run}; expected a run id from 0 to {LARGEST}")
         if not isinstance(machines, NodeSet) and len(set(machines)) < len(machines):
             raise fault(RETURNS_A_SCHEDULE, f"to {one_line(machines)}; expected each once")
-        if job.id not in self.arrived:
-            raise fault(KNOWN_JOB, "and has not arrived")
+        if job.id not in self.jobs:
+            raise fault(KNOWN_JOB, "and has not arrived, or has ended")
         if not (is_finite(expected_s) and expected_s >= 0.0):
             raise fault(COMPLETION_AS_EXPECTED, f"with an expected time of {one_line(expected_s)} s")
         checked = DispatchOrder(run, job, resource, machines, float(expected_s), shares)
         self._places.check(checked, now_s)
+        if run in self._job_of:
+            message = f"run {run} was ordered twice; each order needs a run id of its own"
+            raise SchedulerFault(EACH_JOB_ONCE, message, now_s, job.id)
+        self._job_of[run] = job.id
         return checked
 
 
 class GuardedManager(Manager):
     """A resource manager whose rounds are timed, and whose faults end its run with a report.
 
-    If rounds are charged to simulated time, orders are carried out at the end of a round. Raises
-    SchedulerFault if a method raises or exceeds the time limit.
+    Its orders are carried out after the call that gives them; those of a round whose cost is charged to
+    simulated time, at the end of that.
     """
 
-    def __init__(self, make: Callable[[Ports], Manager], ports: Ports, guard: Guard, target: str) -> None:
-        """`target` is "module:Class" of the manager that `make` makes, for messages."""
+    def __init__(self, ports: Ports, guard: Guard, target: str) -> None:
+        """`target` is "module:Class" of the manager, for messages."""
         self._clock = ports.clock
-        self._orders = WatchedDispatcher(ports)
+        self._dispatcher = ports.dispatcher
         self._n_places = ports.n_places
-        self._limit_s = guard.limit_s
-        self._fault_of = guard.fault_of
-        self._note = guard.note
-        self._charge = guard.charge
-        self._unfinished = 0
-        self._module, _, self._name = target.partition(":")
-        self._manager = self._call(make, replace(ports, dispatcher=self._orders), name="__init__")
+        self._note, self._charge = guard.note, guard.charge
+        self._orders = Orders(ports)
+        self._name = target.partition(":")[2]
+
+    @abstractmethod
+    def _call(self, method: str, notice: Notice | None) -> Called:
+        """Read an attribute of the manager, or call its method for a notice or a round. Raises
+        SchedulerFault."""
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
-        return self._call(lambda: bool(self._manager.wants_round), name="wants_round")
+        return bool(self._called(WANTS_ROUND))
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        at_s: float | None = self._call(lambda: wake_up_s(self._manager.wakes_at_s), name="wakes_at_s")
-        if at_s is not None and not is_finite(at_s):
-            message = f"{self._name}.wakes_at_s is {one_line(at_s)}; expected a time in seconds, or None"
-            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
+        at_s: float | None = self._called(WAKES_AT_S)
         return at_s
 
     def why_waiting(self) -> Mapping[JobId, str]:
-        return self._call(self._manager.why_waiting)
+        return {JobId(job): one_line(reason) for job, reason in self._called(WHY_WAITING)}
 
     def handle(self, notice: Notice) -> str | None:
-        job = notice.job.id if isinstance(notice, JobArrived) else None
-        if job is not None:
-            self._orders.arrived.add(job)
-        self._unfinished -= isinstance(notice, RunEnded)
-        method = METHOD_OF[type(notice)]
-        refusal = self._call(partial(self._manager.handle, notice), name=method)
-        if job is None:
-            return None
-        if refusal is not None and not isinstance(refusal, str):
-            message = (
-                f"{self._name}.{method} returned {one_line(refusal)}; expected None, or the reason for "
-                f"refusing the job"
-            )
-            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job)
-        self._unfinished += refusal is None
-        return None if refusal is None else one_line(refusal)
+        if isinstance(notice, JobArrived):
+            self._orders.jobs[notice.job.id] = notice.job
+        refusal: str | None = self._called(METHOD_OF[type(notice)], notice)
+        if isinstance(notice, JobArrived) and refusal is not None:
+            del self._orders.jobs[notice.job.id]
+        elif isinstance(notice, RunEnded):
+            self._orders.ended(notice.run)
+        return refusal
 
     def run_round(self) -> None:
-        asked_s, wall_s = self._clock.now_s, time.perf_counter()
+        asked_s, n_jobs = self._clock.now_s, len(self._orders.jobs)
+        _, orders, took_s = self._call(RUN_ROUND, None)
+        if self._charge is None:
+            self._carry_out(orders)
+        self._note((asked_s, n_jobs, self._n_places, 0, took_s, nan, nan))
         if self._charge is not None:
-            self._orders.delay()
-        self._call(self._manager.run_round)
-        wall_s = self._took_s(time.perf_counter() - wall_s)
-        self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
-        if self._charge is not None:
-            self._charge(self._unfinished, self._n_places, wall_s)
-            self._orders.release()
+            self._charge(n_jobs, self._n_places, took_s)
+            self._carry_out(orders)
 
-    def _took_s(self, wall_s: float) -> float:
-        """Seconds of a round that took `wall_s` here."""
-        return wall_s
+    def _valid(self, method: str, notice: Notice | None, result: Any) -> Any:
+        """What a call returns. Raises SchedulerFault for what it cannot return."""
+        job, verb, expected = None, "is", "a time in seconds, or None"
+        is_valid = method != WAKES_AT_S or result is None or is_finite(result)
+        if isinstance(notice, JobArrived):
+            job, verb, expected = notice.job.id, "returned", "None, or the reason for refusing the job"
+            is_valid = isinstance(result, str | None)
+        if not is_valid:
+            message = f"{self._name}.{method} {verb} {one_line(result)}; expected {expected}"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job)
+        return one_line(result) if isinstance(result, str) else result
 
-    def _call(self, method: Callable[..., Answer], *arguments: Any, name: str = "") -> Answer:
-        """Call a method of the manager; `name` is for messages, instead of the method's own."""
-        name = f"{self._name}.{name or method.__name__}"
+    def _called(self, method: str, notice: Notice | None = None) -> Any:
+        result, orders, _ = self._call(method, notice)
+        self._carry_out(orders)
+        return result
+
+    def _carry_out(self, orders: list[DispatchOrder | RunId]) -> None:
+        for order in orders:
+            if isinstance(order, DispatchOrder):
+                self._dispatcher.dispatch(order)
+            else:
+                self._dispatcher.preempt(order)
+
+
+class ManagerHere(GuardedManager):
+    """A manager in this process. Raises SchedulerFault if a method raises or exceeds the time limit."""
+
+    def __init__(self, make: Callable[[Ports], Manager], ports: Ports, guard: Guard, target: str) -> None:
+        super().__init__(ports, guard, target)
+        self._limit_s = guard.limit_s
+        self._fault_of = guard.fault_of
+        self._module = target.partition(":")[0]
+        self._wall_time = perf_counter  # kept from before the manager is imported
+        self._manager = self._limited("__init__", lambda: make(replace(ports, dispatcher=self._orders)))
+
+    def _call(self, method: str, notice: Notice | None) -> Called:
+        began_s = self._wall_time()
+
+        def call() -> tuple[Any, list[DispatchOrder | RunId]]:
+            result = self._result(method, notice)
+            return self._valid(method, notice, result), self._orders.taken()
+
+        result, orders = self._limited(method, call)
+        return result, orders, self._wall_time() - began_s
+
+    def _result(self, method: str, notice: Notice | None) -> Any:
+        manager = self._manager
+        if notice is not None:
+            refusal = manager.handle(notice)
+            return refusal if isinstance(notice, JobArrived) else None
+        if method == RUN_ROUND:
+            return manager.run_round()
+        if method == WANTS_ROUND:
+            return bool(manager.wants_round)
+        if method == WAKES_AT_S:
+            at_s: Any = manager.wakes_at_s
+            return None if at_s == inf else float(at_s) if is_finite(at_s) else at_s
+        first = islice(manager.why_waiting().items(), MOST_WAITING)
+        reasons = [(int(index(job)), one_line(reason)) for job, reason in first]
+        return [(job, reason) for job, reason in reasons if is_index(job)]
+
+    def _limited(self, method: str, call: Callable[[], Answer]) -> Answer:
+        name = f"{self._name}.{method}"
         try:
             with time_limit(self._limit_s):
-                answer = method(*arguments)
-        except (SchedulerFault, NoResult):
+                return call()
+        except SchedulerFault:
             raise
         except TimeLimitExceeded:
             message = f"{name} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         except BaseException as error:
             raise self._fault_of(error, name, self._module) from error
-        if self._orders.fault is not None:
-            raise self._orders.fault
-        return answer

@@ -15,7 +15,7 @@ from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.manager import WatchedDispatcher
+from sil.world.guard.manager import Orders
 from tests import hostile_managers
 from tests.builders import site
 from tests.sil.experiment.test_replay import FIVE, log_of
@@ -42,9 +42,10 @@ def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path
 @pytest.mark.parametrize("rule", ON_TWO)
 @pytest.mark.parametrize("machines", [(2,), (-1,), (), (0, 7)])
 def test_an_order_breaks_the_rule_of_what_it_names(rule: str, machines: tuple[int, ...]) -> None:
-    orders, job = WatchedDispatcher(ON_TWO[rule]), Job(JobId(1), "work", 0.0)
-    orders.arrived.add(job.id)
+    orders, job = Orders(ON_TWO[rule]), Job(JobId(1), "work", 0.0)
+    orders.jobs[job.id] = job
     resource = 0 if rule == KNOWN_RESOURCE else ON_NODES
+    orders.dispatch(DispatchOrder(RunId(0), job, resource, machines, 1.0))
     with pytest.raises(SchedulerFault, match="job 1 was dispatched to resource ") as found:
-        orders.dispatch(DispatchOrder(RunId(0), job, resource, machines, 1.0))
+        orders.taken()
     assert found.value.rule == rule
