@@ -11,9 +11,9 @@ from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from scheduler.rules import Kind
 from sil.workers import channel
 from sil.workers.channel import Message
-from sil.workers.executor import Died, tried
-from sil.workers.own_process import NoAnswer, own_process
-from sil.world.guard.faults import one_line
+from sil.workers.executor import Attempt, tried
+from sil.workers.own_process import own_process
+from sil.world.guard.faults import Died, one_line
 from sil.world.guard.scheduler import MAKING_LIMIT_S
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
@@ -31,12 +31,14 @@ def described(
     return found
 
 
-def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float) -> SchedulerSpec:
+def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float, attempt: Attempt) -> SchedulerSpec:
     call = partial(_describe, spec, limit_s)
-    with own_process(call, (__name__,), own_modules=folder) as process:
+    with own_process(call, (__name__,), own_modules=folder, attempt=attempt) as process:
         try:
             fields = process.receive(MOST_BYTES).fields
-        except NoAnswer as error:
+        except Died as error:
+            if error.from_outside:
+                raise
             raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {error}") from None
     match fields:
         case {"refused": str(why)}:

@@ -29,13 +29,15 @@ from sil.isolation.host import HERE, Host, made
 from sil.isolation.managers import Answering, Followed, diverged
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
+from sil.workers.executor import Attempt
 from sil.workers.limits import Limits
-from sil.workers.own_process import SILENT_S, NoAnswer, OwnProcess, own_process
+from sil.workers.own_process import SILENT_S, OwnProcess, own_process
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     RULES,
     TESTBED_UNTOUCHED,
+    Died,
     SchedulerFault,
     one_line,
     print_traceback,
@@ -57,6 +59,7 @@ def judging(
     folders: Mapping[str, str | None],
     log: Path | None,
     memory_mb: float | None,
+    attempt: Attempt,
 ) -> Iterator[Host]:
     """The host of a run whose schedulers with the names in `folders` are asked in processes of their own.
     Each makes the call `follow` with its own host: the same run, of which only its answers are received.
@@ -72,7 +75,7 @@ def judging(
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
             processes[name] = stack.enter_context(
-                own_process(call, modules, printed, Limits(memory_mb), folder)
+                own_process(call, modules, printed, Limits(memory_mb), folder, attempt)
             )
         yield _Judging(processes)
 
@@ -111,10 +114,12 @@ class _Judging(Host):
         return Followed(receive, ports, guard, spec.target)
 
     def received(self, name: str, most_bytes: int, now_s: float) -> Message:
-        """The next answer of a scheduler. Raises SchedulerFault, and KilledFromOutside."""
+        """The next answer of a scheduler. Raises SchedulerFault, and Died."""
         try:
             message = self._processes[name].receive(most_bytes)
-        except NoAnswer as error:
+        except Died as error:
+            if error.from_outside:
+                raise
             raise SchedulerFault(error.rule, str(error), now_s) from None
         fields = message.fields
         if "fault" in fields:

@@ -20,11 +20,12 @@ import pytest
 
 from scheduler import UserError
 from sil.workers.execution import Execution
-from sil.workers.executor import TRIES, Died, Executor, Inline, Item
+from sil.workers.executor import Executor, Inline, Item
 from sil.workers.own_process import begun
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
+from sil.world.guard.faults import TRIES, Died
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
