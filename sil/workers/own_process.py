@@ -9,10 +9,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
+from typing import Self
 
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.workers import channel
@@ -71,6 +72,12 @@ class OwnProcess:
         self.most_s = inf
         """Time for one answer, at most."""
         self.began_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *others: object) -> None:
+        self.close(0.0 if error else ENDS_BY_ITSELF_S)
 
     def fileno(self) -> int:
         """Becomes readable when there is a message, or the process has ended."""
@@ -222,7 +229,7 @@ class _Supervisor:
         self._deadline = Deadline(memory)
         self._control, theirs = socket.socketpair()
         self._nursery = nursery()
-        self._pid = self._nursery.start("sil.workers.supervisor:supervise", [theirs.fileno(), memory])
+        self._pid = self._nursery.start([theirs.fileno(), memory])
         theirs.close()
         os.close(memory)
         self._is_in_use = False
@@ -271,7 +278,7 @@ _idle: list[_Supervisor] = []
 """Supervisors of this process that have no process to supervise."""
 
 
-def begun(
+def own_process(
     call: Callable[[socket.socket], None],
     modules: tuple[str, ...] = (),
     log: Path | None = None,
@@ -280,7 +287,8 @@ def begun(
     attempt: Attempt = FIRST,
 ) -> OwnProcess:
     """A process that makes a call with its socket, in this folder and environment; for the other parameters
-    see `Start`. Raises Died."""
+    see `Start`. All that it starts ends with it, at the end of a `with` statement or when it is closed.
+    Raises Died."""
     printed = None if log is None else log.absolute()
     environment = {**os.environ, **FIXED_HASH_SEED}
     text, arrays, memory = pickled(call)
@@ -302,26 +310,6 @@ def begun(
         raise killed_from_outside("its nursery ended", object())
     finally:
         os.close(memory)
-
-
-@contextmanager
-def own_process(
-    call: Callable[[socket.socket], None],
-    modules: tuple[str, ...] = (),
-    log: Path | None = None,
-    limits: Limits = LIMITED,
-    own_modules: str | None = None,
-    attempt: Attempt = FIRST,
-) -> Iterator[OwnProcess]:
-    """Within this context there is a process, `begun` with these parameters; all that it starts ends with the
-    context."""
-    process = begun(call, modules, log, limits, own_modules, attempt)
-    by_itself_s = 0.0
-    try:
-        yield process
-        by_itself_s = ENDS_BY_ITSELF_S
-    finally:
-        process.close(by_itself_s)
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

@@ -29,7 +29,7 @@ from sil.workers.executor import (
     tried,
 )
 from sil.workers.nursery import fork_nursery
-from sil.workers.own_process import LOOK_EVERY_S, OwnProcess, begun
+from sil.workers.own_process import LOOK_EVERY_S, OwnProcess, own_process
 from sil.world.guard.faults import Died
 
 
@@ -43,7 +43,7 @@ class Processes(Concurrent):
 
     def _start(self, item: Item) -> None:
         pickled = pickle.dumps(item)
-        worker = self._idle.pop() if self._idle else begun(_work, limits=None)
+        worker = self._idle.pop() if self._idle else own_process(_work, limits=None)
         self._busy[worker] = item
         worker.send(Message({}, pickled))
 
