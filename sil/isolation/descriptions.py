@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from scheduler.rules import Kind
@@ -18,6 +20,17 @@ from sil.world.guard.scheduler import MAKING_LIMIT_S
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 16
+
+
+class _Declared(NamedTuple):
+    kind: Kind | None
+    is_manager: bool
+    memoryless: bool
+    is_random: bool
+    summary: str
+
+
+DECLARED = TypeAdapter(_Declared)
 
 
 def described(
@@ -40,25 +53,12 @@ def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float, attempt: Att
             if error.from_outside:
                 raise
             raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {error}") from None
-    match fields:
-        case {"refused": str(why)}:
-            raise SchedulerNotLoaded(why)
-        case {
-            "kind": None | str() as kind,
-            "is_manager": bool(is_manager),
-            "memoryless": bool(memoryless),
-            "is_random": bool(is_random),
-            "summary": str(summary),
-        } if kind is None or kind in list(Kind):
-            return replace(
-                spec,
-                kind=None if kind is None else Kind(kind),
-                is_manager=is_manager,
-                memoryless=memoryless,
-                is_random=is_random,
-                summary=summary,
-            )
-    raise SchedulerNotLoaded(f"scheduler '{spec.name}' declares what cannot be read")
+    if isinstance(why := fields.get("refused"), str):
+        raise SchedulerNotLoaded(why)
+    try:
+        return replace(spec, **DECLARED.validate_python(fields)._asdict())
+    except ValidationError:
+        raise SchedulerNotLoaded(f"scheduler '{spec.name}' declares what cannot be read") from None
 
 
 def _describe(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
@@ -69,13 +69,8 @@ def _declared(spec: SchedulerSpec, limit_s: float) -> dict[str, Any]:
     try:
         with time_limit(limit_s):
             found = declared(spec)
-            return {
-                "kind": None if found.kind is None else str(found.kind),
-                "is_manager": found.is_manager,
-                "memoryless": found.memoryless,
-                "is_random": found.is_random,
-                "summary": one_line(found.summary),
-            }
+            fields = {name: getattr(found, name) for name in _Declared._fields}
+            return {**fields, "summary": one_line(found.summary)}
     except SchedulerNotLoaded as error:
         return {"refused": str(error)}
     except TimeLimitExceeded:
