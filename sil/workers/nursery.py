@@ -20,6 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from pkgutil import resolve_name
 
 from sil.workers.descendants import be_prompt, kill_descendants, reaped
 
@@ -33,6 +34,7 @@ LIBRARIES = (
     "sil.workers.supervisor",
 )
 """Imported by the nursery of a command. Not Polars, which starts threads when it is imported."""
+SUPERVISE = "sil.workers.supervisor:supervise"
 PREDICTION = ("scheduler.time_shared.loras", "scheduler.time_shared.predictors")
 COMPILED = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
 """Imported too, where it is not known which schedulers will run: compiled functions."""
@@ -235,9 +237,7 @@ def _fork_on_request(connection: socket.socket) -> None:
 
 def _supervise(handles: list[int]) -> None:
     try:
-        from sil.workers.supervisor import supervise  # which imports this module
-
-        supervise(*handles)
+        resolve_name(SUPERVISE)(*handles)
     finally:
         flush_output()
         os._exit(0)
