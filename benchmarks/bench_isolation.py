@@ -34,6 +34,7 @@ from sil.runs.under_test import InProcess, resolve
 from sil.settings.replays import Engine
 from sil.workers import channel
 from sil.workers.channel import Message
+from sil.workers.executor import FIRST
 from sil.workers.own_process import own_process
 from sil.workload.lublin import Lublin
 
@@ -93,7 +94,7 @@ def of_small_problems(scheduler: InProcess, folder: Path) -> tuple[float, ...]:
         n += len(decisions)
 
     began_s = time.perf_counter()
-    replay._carry_out(scheduler, None, lambda facts: None, folder / "printed", count)
+    replay._carry_out(scheduler, None, lambda facts: None, folder / "printed", FIRST, count)
     return (1e6 * (time.perf_counter() - began_s) / n,)
 
 

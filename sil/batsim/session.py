@@ -9,7 +9,7 @@ from scheduler.node_set import NodeSet
 from scheduler.ports import Clock
 from scheduler.rules import EACH_JOB_ONCE, KNOWN_JOB, KNOWN_NODES, NODES_FREE, ONE_TASK_ON_EACH_NODE
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
-from sil.world.machines.space_shared import HeldNodes
+from sil.world.machines.nodes import HeldNodes
 
 NOWHERE = NodeSet((), 0)
 

@@ -28,10 +28,17 @@ from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.runs.under_test import InProcess, resolve
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
-from sil.workers.executor import Died, Item
-from sil.workers.own_process import NoAnswer, OwnProcess, own_process
+from sil.workers.executor import Attempt, Item
+from sil.workers.own_process import OwnProcess, own_process
 from sil.workers.processes import Processes
-from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, SchedulerFault, one_line
+from sil.world.guard.faults import (
+    KILLED,
+    PROCESS_SURVIVES,
+    Died,
+    SchedulerFault,
+    killed_from_outside,
+    one_line,
+)
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 24
@@ -77,7 +84,7 @@ def rules_for(kind: Kind) -> dict[str, str]:
 def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checked:
     """Examine a scheduler by the contract `asked` for (else that of its declared kind, else for mapping); a
     decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind, and
-    KilledFromOutside if no scheduler is at fault for that.
+    Died if no scheduler is at fault for that.
     """
     scheduler = resolve(name).require_in_process("a check")
     name_of_contract = asked or scheduler.spec.kind or Kind.MAPPING
@@ -87,23 +94,26 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
     checked: list[Checked | Died] = []
     # Judged in a new process, too: Hypothesis draws, among others, values from modules that are loaded.
     with Processes(1) as executor:
-        item = Item(name, partial(_judged, scheduler, name_of_contract, examples, limit_s))
+        judged = partial(_judged, scheduler, name_of_contract, examples, limit_s)
+        item = Item(name, judged, gets_attempt=True)
         executor.run([item], lambda _, value: checked.append(value))
     (found,) = checked
     if isinstance(found, Died) and found.from_outside:
-        raise KilledFromOutside(found.how)
+        raise killed_from_outside(found.how)
     if isinstance(found, Died):
         return Checked(contract.kind, [Finding(found.rule, str(found))], frozenset())
     return found
 
 
-def _judged(scheduler: InProcess, name_of_contract: str, examples: int, limit_s: float) -> Checked:
-    """Raises KilledFromOutside."""
+def _judged(
+    scheduler: InProcess, name_of_contract: str, examples: int, limit_s: float, attempt: Attempt
+) -> Checked:
+    """Raises Died if the process was killed from outside."""
     found: list[Finding] = []
     contract = contract_for(name_of_contract)
     call = partial(_answer, scheduler.spec, limit_s)
     folder = None if scheduler.isolation is None else scheduler.isolation.folder
-    with own_process(call, (__name__,), own_modules=folder) as process:
+    with own_process(call, (__name__,), own_modules=folder, attempt=attempt) as process:
         examination = Examination(lambda: _Elsewhere(process), contract, examples)
         try:
             found.extend(
@@ -111,7 +121,7 @@ def _judged(scheduler: InProcess, name_of_contract: str, examples: int, limit_s:
                 for broken in examination.broken_rules()
             )
         except CannotAnswer as gone:
-            if isinstance(gone.__cause__, KilledFromOutside):
+            if isinstance(gone.__cause__, Died):
                 raise gone.__cause__ from None
             return Checked(contract.kind, [*found, Finding(gone.rule, str(gone))], frozenset())
     return Checked(contract.kind, found, frozenset(examination.exercised) | {PROCESS_SURVIVES})
@@ -128,10 +138,10 @@ class _Elsewhere:
         self._process.send(Message({"first_id": first_id}, pickle.dumps(outline)))
         try:
             message = self._process.receive(MOST_BYTES)
-        except NoAnswer as gone:
-            raise CannotAnswer(gone.rule, str(gone)) from None
-        except KilledFromOutside as killed:
-            raise CannotAnswer(KILLED, killed.how) from killed
+        except Died as died:
+            if died.from_outside:
+                raise CannotAnswer(KILLED, died.how) from died
+            raise CannotAnswer(died.rule, str(died)) from None
         match message.fields:
             case {"broken": [str(rule), str(text)]}:
                 raise BrokeRule(rule, one_line(text))

@@ -24,10 +24,11 @@ from sil.settings.files import code_and_data, package_version, scheduler_source
 from sil.settings.replays import Asking, Engine, Estimates
 from sil.trace.json_text import file_name, json_text
 from sil.trace.stream import write_csv
-from sil.workers.executor import Died, Executor, Interrupted, Item, Listener
+from sil.workers.executor import Attempt, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
 from sil.workload.slices import Slice, SlicedLog
+from sil.world.guard.faults import Died
 from site_db.files.written import no_link
 
 MOST_JOBS_PER_ITEM = 50_000
@@ -170,7 +171,12 @@ def run_sweep(
     def carry_out(parts: Sequence[range]) -> None:
         to_do = {f"{mark}/{part.start}:{part.stop}": part for part in parts}
         items = [
-            Item(key, partial(_carry_out, cases[part.start : part.stop], sweep.settings, few_jobs), printed)
+            Item(
+                key,
+                partial(_carry_out, cases[part.start : part.stop], sweep.settings, few_jobs),
+                printed,
+                gets_attempt=True,
+            )
             for key, part in to_do.items()
         ]
 
@@ -216,12 +222,14 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
     yield range(begin, len(cases))
 
 
-def _carry_out(cases: Sequence[Case], settings: Asking, few_jobs: int, printed: Path) -> list[Results]:
+def _carry_out(
+    cases: Sequence[Case], settings: Asking, few_jobs: int, printed: Path, attempt: Attempt
+) -> list[Results]:
     def log_of(case: Case) -> Path:
         where = (case.scheduler.label, case.slice.log.name, case.slice.name, f"{case.load:g}")
         return printed / f"{file_name('-'.join((*where, case.estimates.value)))}.log"
 
-    return [case.replay(settings, few_jobs).results(case.scheduler, log_of(case)) for case in cases]
+    return [case.replay(settings, few_jobs).results(case.scheduler, log_of(case), attempt) for case in cases]
 
 
 TABLE = "sweep.csv"

@@ -25,11 +25,11 @@ from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
-from sil.workers.executor import Died, Item
+from sil.workers.executor import Item
 from sil.workers.processes import Processes
 from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import Died, SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
 from site_db.files.readers import Memory
 

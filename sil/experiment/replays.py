@@ -23,11 +23,11 @@ from sil.settings.files import code_and_data
 from sil.trace.facts import TIMINGS, TRACE
 from sil.trace.json_text import file_name, json_text
 from sil.trace.reading import read_facts
-from sil.workers.executor import Died, Executor, Inline, Interrupted, Item, Listener, send_report
+from sil.workers.executor import Executor, Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING
-from sil.world.guard.faults import sentence
+from sil.world.guard.faults import Died, sentence
 from site_db.files.written import no_link
 
 FEW_IN_ALL = 10_000
@@ -126,7 +126,7 @@ def _replay(
     mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
     items = [
-        Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler])
+        Item(key, partial(replay.run, scheduler), folders[scheduler], gets_attempt=True)
         for key, scheduler in schedulers.items()
     ]
     done = {schedulers[item.key] for item in items if runner.store.get(item.key, Results) is not MISSING}

@@ -19,9 +19,10 @@ from sil.trace.facts import SCHEMAS, Fact, RunTables
 from sil.trace.json_text import file_name
 from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder
-from sil.workers.executor import Died, Item
+from sil.workers.executor import Attempt, Item
 from sil.workers.runner import Runner
 from sil.workers.store import Stored
+from sil.world.guard.faults import Died
 
 Packed = Stored
 """The tables of a run as Parquet files, by name; FAULTED is there if the run ended in a fault."""
@@ -45,7 +46,8 @@ class Sweep:
         self._task_of = {run: number for number, task in enumerate(self._tasks) for run in task}
         self._runs = {f"{fingerprint}/{n}/{run.scheduler}": run for run, n in self._task_of.items()}
         self._items = [
-            Item(key, partial(_carry_out, scenario, run), printed) for key, run in self._runs.items()
+            Item(key, partial(_carry_out, scenario, run), printed, gets_attempt=True)
+            for key, run in self._runs.items()
         ]
         self._runner = runner
         runner.total = len(self._items)
@@ -113,9 +115,9 @@ class Sweep:
             return RunTables(*(pl.concat(_table(of_run, kind) for of_run in packed) for kind in SCHEMAS))
 
 
-def _carry_out(scenario: Scenario, run: RunKey, printed: Path) -> Packed:
+def _carry_out(scenario: Scenario, run: RunKey, printed: Path, attempt: Attempt) -> Packed:
     log = printed / f"{file_name(run.scheduler)}-{run.point}-{run.replication}.log"
-    return _packed(scenario.at(run.point).run(run, log))
+    return _packed(scenario.at(run.point).run(run, log, attempt))
 
 
 def _packed(tables: RunTables) -> Packed:

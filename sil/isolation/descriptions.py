@@ -5,19 +5,32 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from scheduler.rules import Kind
 from sil.workers import channel
 from sil.workers.channel import Message
-from sil.workers.executor import Died, tried
-from sil.workers.own_process import NoAnswer, own_process
-from sil.world.guard.faults import one_line
+from sil.workers.executor import Attempt, tried
+from sil.workers.own_process import own_process
+from sil.world.guard.faults import Died, one_line
 from sil.world.guard.scheduler import MAKING_LIMIT_S
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 16
+
+
+class _Declared(NamedTuple):
+    kind: Kind | None
+    is_manager: bool
+    memoryless: bool
+    is_random: bool
+    summary: str
+
+
+DECLARED = TypeAdapter(_Declared)
 
 
 def described(
@@ -31,32 +44,21 @@ def described(
     return found
 
 
-def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float) -> SchedulerSpec:
+def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float, attempt: Attempt) -> SchedulerSpec:
     call = partial(_describe, spec, limit_s)
-    with own_process(call, (__name__,), own_modules=folder) as process:
+    with own_process(call, (__name__,), own_modules=folder, attempt=attempt) as process:
         try:
             fields = process.receive(MOST_BYTES).fields
-        except NoAnswer as error:
+        except Died as error:
+            if error.from_outside:
+                raise
             raise SchedulerNotLoaded(f"scheduler '{spec.name}' cannot be loaded: {error}") from None
-    match fields:
-        case {"refused": str(why)}:
-            raise SchedulerNotLoaded(why)
-        case {
-            "kind": None | str() as kind,
-            "is_manager": bool(is_manager),
-            "memoryless": bool(memoryless),
-            "is_random": bool(is_random),
-            "summary": str(summary),
-        } if kind is None or kind in list(Kind):
-            return replace(
-                spec,
-                kind=None if kind is None else Kind(kind),
-                is_manager=is_manager,
-                memoryless=memoryless,
-                is_random=is_random,
-                summary=summary,
-            )
-    raise SchedulerNotLoaded(f"scheduler '{spec.name}' declares what cannot be read")
+    if isinstance(why := fields.get("refused"), str):
+        raise SchedulerNotLoaded(why)
+    try:
+        return replace(spec, **DECLARED.validate_python(fields)._asdict())
+    except ValidationError:
+        raise SchedulerNotLoaded(f"scheduler '{spec.name}' declares what cannot be read") from None
 
 
 def _describe(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
@@ -67,13 +69,8 @@ def _declared(spec: SchedulerSpec, limit_s: float) -> dict[str, Any]:
     try:
         with time_limit(limit_s):
             found = declared(spec)
-            return {
-                "kind": None if found.kind is None else str(found.kind),
-                "is_manager": found.is_manager,
-                "memoryless": found.memoryless,
-                "is_random": found.is_random,
-                "summary": one_line(found.summary),
-            }
+            fields = {name: getattr(found, name) for name in _Declared._fields}
+            return {**fields, "summary": one_line(found.summary)}
     except SchedulerNotLoaded as error:
         return {"refused": str(error)}
     except TimeLimitExceeded:

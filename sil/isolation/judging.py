@@ -17,9 +17,10 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite, nan
 from pathlib import Path
+from typing import Any
 
 from scheduler.model import JobId
-from scheduler.ports import Clock
+from scheduler.ports import AnyScheduler, Clock
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
@@ -29,19 +30,21 @@ from sil.isolation.host import HERE, Host, made
 from sil.isolation.managers import Answering, Followed, diverged
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
+from sil.workers.executor import Attempt
 from sil.workers.limits import Limits
-from sil.workers.own_process import SILENT_S, NoAnswer, OwnProcess, own_process
+from sil.workers.own_process import SILENT_S, OwnProcess, own_process
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     RULES,
     TESTBED_UNTOUCHED,
+    Died,
     SchedulerFault,
     one_line,
     print_traceback,
     traceback_of,
 )
-from sil.world.guard.scheduler import MAKING_LIMIT_S, Decision, Guard, Respondent, TimedScheduler, count_of
+from sil.world.guard.scheduler import MAKING_LIMIT_S, Decision, Guard, Respondent, TimedScheduler
 from sil.world.guard.time_limit import GRACE, GRACE_S
 from sil.world.guard.values import is_index
 
@@ -57,6 +60,7 @@ def judging(
     folders: Mapping[str, str | None],
     log: Path | None,
     memory_mb: float | None,
+    attempt: Attempt,
 ) -> Iterator[Host]:
     """The host of a run whose schedulers with the names in `folders` are asked in processes of their own.
     Each makes the call `follow` with its own host: the same run, of which only its answers are received.
@@ -72,7 +76,7 @@ def judging(
             call = partial(_answer, follow, name, memory_mb)
             printed = log if log is None or k == 0 else log.with_stem(f"{log.stem}-{k + 1}")
             processes[name] = stack.enter_context(
-                own_process(call, modules, printed, Limits(memory_mb), folder)
+                own_process(call, modules, printed, Limits(memory_mb), folder, attempt)
             )
         yield _Judging(processes)
 
@@ -95,7 +99,7 @@ class _Judging(Host):
         if spec.is_built_in:
             return HERE.respondent(spec, seed, guard)
         self._limit(spec, guard)
-        return _Judged(self, spec.name, guard.clock)
+        return _Elsewhere(lambda most: self.received(spec.name, most, guard.clock.now_s), guard.clock)
 
     def _limit(self, spec: SchedulerSpec, guard: Guard) -> None:
         """It may have to be imported and made before it answers."""
@@ -111,10 +115,12 @@ class _Judging(Host):
         return Followed(receive, ports, guard, spec.target)
 
     def received(self, name: str, most_bytes: int, now_s: float) -> Message:
-        """The next answer of a scheduler. Raises SchedulerFault, and KilledFromOutside."""
+        """The next answer of a scheduler. Raises SchedulerFault, and Died."""
         try:
             message = self._processes[name].receive(most_bytes)
-        except NoAnswer as error:
+        except Died as error:
+            if error.from_outside:
+                raise
             raise SchedulerFault(error.rule, str(error), now_s) from None
         fields = message.fields
         if "fault" in fields:
@@ -144,18 +150,17 @@ class _Judging(Host):
         return found
 
 
-class _Judged:
-    """A scheduler whose answers come from its process."""
+class _Elsewhere:
+    """A scheduler whose answers come from its process; `receive` receives one, up to a number of bytes."""
 
-    def __init__(self, judging: _Judging, name: str, clock: Clock) -> None:
-        self._judging = judging
-        self._name = name
+    def __init__(self, receive: Callable[[int], Message], clock: Clock) -> None:
+        self._receive = receive
         self._clock = clock
 
     def decide(self, problem: SchedulingProblem) -> Decision:
         n_jobs, now_s = problem.n_jobs, self._clock.now_s
         most_bytes = BYTES + BYTES_OF_A_JOB * n_jobs + BYTES_OF_A_PLACE * problem.n_places
-        return decision_in(self._judging.received(self._name, most_bytes, now_s), problem, now_s)
+        return decision_in(self._receive(most_bytes), problem, now_s)
 
 
 class _Answering(Host):
@@ -170,16 +175,10 @@ class _Answering(Host):
         if spec.is_built_in:
             return HERE.respondent(spec, seed, guard)
         if spec.name != self._name:
-            return _Relayed(self._connection, guard.clock)
-        with_details = guard.decision_log is not None
-
-        def finish(problem: SchedulingProblem, answer: object) -> Message:
-            return packed_answer(problem, answer, with_details)
-
+            return _Elsewhere(lambda most: channel.receive(self._connection), guard.clock)
         # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
         untimed = replace(guard, clock=_NoTime())
-        timed = TimedScheduler(made(spec, seed, untimed), untimed, finish, is_watched=True)
-        return _Answered(timed, self._connection, guard.clock)
+        return _Answered(made(spec, seed, untimed), untimed, guard.clock, self.send)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         return Answering(partial(spec.make_manager, seed=seed), ports, guard, spec.target, self.send)
@@ -217,33 +216,26 @@ class _NoTime:
     now_s = nan
 
 
-class _Answered:
+class _Answered(TimedScheduler):
     """A scheduler in its process; each answer is sent to where it is judged."""
 
-    def __init__(self, timed: TimedScheduler, connection: socket.socket, clock: Clock) -> None:
-        self._timed = timed
-        self._connection = connection
-        self._clock = clock
+    def __init__(
+        self, scheduler: AnyScheduler, guard: Guard, clock: Clock, send: Callable[[Message], None]
+    ) -> None:
+        super().__init__(scheduler, guard, is_watched=True)
+        self._with_details = guard.decision_log is not None
+        self._real_clock, self._send = clock, send
+
+    def _finish(self, problem: SchedulingProblem, answer: Any) -> Message:
+        return packed_answer(problem, answer, self._with_details)
 
     def decide(self, problem: SchedulingProblem) -> Decision:
-        asked, n_jobs = self._clock.now_s, problem.n_jobs
-        message, _, wall_s, cpu_s, gc_s = self._timed.decide(problem)
-        took = [seconds if isfinite(seconds) else None for seconds in (wall_s, cpu_s, gc_s)]
-        fields = {**message.fields, "asked": asked, "jobs": n_jobs, "took": took}
-        message = Message(fields, message.columns)
-        channel.send(self._connection, message)
+        asked, n_jobs = self._real_clock.now_s, problem.n_jobs
+        message, *seconds = super().decide(problem)
+        took = [each if isfinite(each) else None for each in seconds]
+        message = Message({**message.fields, "asked": asked, "jobs": n_jobs, "took": took}, message.columns)
+        self._send(message)
         return decision_in(message, problem, asked)
-
-
-class _Relayed:
-    """Another scheduler of the same run."""
-
-    def __init__(self, connection: socket.socket, clock: Clock) -> None:
-        self._connection = connection
-        self._clock = clock
-
-    def decide(self, problem: SchedulingProblem) -> Decision:
-        return decision_in(channel.receive(self._connection), problem, self._clock.now_s)
 
 
 def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> Decision:
@@ -258,7 +250,7 @@ def decision_in(message: Message, problem: SchedulingProblem, now_s: float) -> D
         raise SchedulerFault(
             RETURNS_A_SCHEDULE, f"its answer cannot be read: {one_line(error)}", now_s
         ) from None
-    return Decision(answer, count_of(answer), wall_s, cpu_s, max(0.0, gc_s))
+    return Decision(answer, wall_s, cpu_s, max(0.0, gc_s))
 
 
 def _fault(sent: object, now_s: float) -> SchedulerFault:

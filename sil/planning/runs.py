@@ -19,7 +19,7 @@ from sil.outcome.statistics import Sample, differences
 from sil.planning.load import Load
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from sil.workers.executor import Item
+from sil.workers.executor import FIRST, Attempt, Item
 from sil.world.guard.faults import SchedulerFault
 
 Shares = Mapping[str, float]
@@ -64,14 +64,14 @@ class OptionRun:
     replication: int
     capacity: int
     where: str
-    simulate: Callable[[], Simulated]
+    simulate: Callable[..., Simulated]
     refusals: Callable[[Collection[int]], Mapping[str, Shares]] | None = None
     gpus: int = 0
     has_classes: bool = False
 
     @property
     def item(self) -> Item:
-        return Item(self.key, self, name=f"{self.scheduler}, in {self.where}")
+        return Item(self.key, self, gets_attempt=True, name=f"{self.scheduler}, in {self.where}")
 
     @property
     def key(self) -> str:
@@ -80,10 +80,10 @@ class OptionRun:
         identity = (self.mark, self.scheduler, self.replication, self.capacity, goals, warm_up)
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
 
-    def __call__(self) -> dict[str, float]:
+    def __call__(self, attempt: Attempt = FIRST) -> dict[str, float]:
         """Each goal by its key, the share of REFUSED jobs, that of each reason where reasons are known and,
         if there are classes, the mean turnaround of each. Raises SchedulerFault."""
-        facts, runs, all_jobs, jobs = self.simulate()
+        facts, runs, all_jobs, jobs = self.simulate(attempt)
         for fault in faults(facts).iter_rows(named=True):
             message = f"in {self.where}: {fault['message']}"
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])

@@ -31,6 +31,7 @@ from sil.settings.files import code_and_data, named
 from sil.site.logs import read_log
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import InapplicableChange
+from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import equal_slices, with_warm_up
@@ -136,8 +137,8 @@ class OnSite:
         return is_same and bool(added) and not any_runs_on(added, self.requests())
 
 
-def _on_site(plan: Plan, scenario: Scenario, run: RunKey) -> Simulated:
-    facts = scenario.run(run).facts
+def _on_site(plan: Plan, scenario: Scenario, run: RunKey, attempt: Attempt = FIRST) -> Simulated:
+    facts = scenario.run(run, attempt=attempt).facts
     jobs = job_table(facts, scenario.in_use.site.n_machines, plan.bounded_slowdown_threshold_s)
     runs = run_table(facts)
     if "requested_gpus" in jobs.columns:
@@ -224,7 +225,9 @@ class OnLog:
         return self._log.processors + option.processors
 
 
-def _on_log(plan: Plan, part: JobLog, capacity: int, scheduler: UnderTest, replication: int) -> Simulated:
+def _on_log(
+    plan: Plan, part: JobLog, capacity: int, scheduler: UnderTest, replication: int, attempt: Attempt = FIRST
+) -> Simulated:
     guard = plan.guard
     replay = Replay(
         part.on(capacity),
@@ -234,7 +237,7 @@ def _on_log(plan: Plan, part: JobLog, capacity: int, scheduler: UnderTest, repli
         memory_limit_mb=guard.memory_limit_mb,
     )
     with TemporaryDirectory() as name:
-        facts = replay.facts(scheduler, Path(name) / PRINTED)
+        facts = replay.facts(scheduler, Path(name) / PRINTED, attempt)
     bound_s, processors = plan.bounded_slowdown_threshold_s, pl.col("requested_number_of_resources")
     per_processor = bounded_slowdown(pl.col("execution_time"), bound_s, processors)
     jobs = jobs_in(facts, part.jobs, bound_s=bound_s)

@@ -22,9 +22,8 @@ from sil.workload.job_log import JobLog, user_names
 from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
 from sil.world.harness import World
-from sil.world.machines.consumable import ConsumableMachines
 from sil.world.machines.execution import ExecutionModel
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import ConsumableMachines, SpaceSharedMachines
 from sil.world.monitors import NodeStates
 from site_db.site_file.cluster import Cluster
 
@@ -53,7 +52,7 @@ class FreeNodes(SiteModel):
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> ExecutionModel:
         if self.nodes:
             return ConsumableMachines(self.nodes, self.run_s, events, self.site_resources, hindrances)
-        return SpaceSharedMachines(self.n_nodes, lambda job: self.run_s(job, ()), events, hindrances)
+        return SpaceSharedMachines(self.n_nodes, self.run_s, events, hindrances)
 
     def ports(self, world: World) -> OnFreeNodes:
         monitor = NodeStates(world.monitor) if self.may_fail else None

@@ -20,10 +20,10 @@ from scheduler.rules import ScheduleRejected
 from sil.isolation.host import Host, ThisProcess
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.decision_costs import GuardTable, decision_cost
-from sil.workers.executor import Died, Interrupted, tried
+from sil.workers.executor import FIRST, Attempt, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.faults import CannotBeJudged, SchedulerFault, print_traceback, traceback_of
+from sil.world.guard.faults import Died, SchedulerFault, cannot_be_judged, print_traceback, traceback_of
 from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def hosted(
     schedulers: Iterable[UnderTest],
     log: Path | None = None,
     memory_mb: float | None = None,
+    attempt: Attempt = FIRST,
 ) -> Iterator[Host]:
     """The host of a run of these schedulers: this process, or if some are isolated, what
     `sil.isolation.judging.judging` describes."""
@@ -51,7 +52,7 @@ def hosted(
     from sil.isolation.judging import judging  # not loaded for built-in schedulers
 
     folders = {each.spec.name: each.isolation.folder for each in isolated if each.isolation is not None}
-    with blamed(isolated), judging(follow, folders, log, memory_mb) as host:
+    with blamed(isolated), judging(follow, folders, log, memory_mb, attempt) as host:
         yield host
 
 
@@ -63,7 +64,7 @@ def here(schedulers: Iterable[UnderTest]) -> Host:
 @contextmanager
 def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
     """Within this context, what the testbed raises itself is due to what `schedulers` give, if they are
-    isolated: it ends their run only. Raises CannotBeJudged."""
+    isolated: it ends their run only. Raises Died."""
     try:
         yield
     except (SchedulerFault, UserError, OSError, Interrupted):
@@ -73,7 +74,7 @@ def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
             raise
         if os.environ.get(SHOW_TRACEBACKS):
             print_traceback(traceback_of(error))
-        raise CannotBeJudged(error) from error
+        raise cannot_be_judged(error) from error
 
 
 def _isolated(schedulers: Iterable[UnderTest]) -> list[InProcess]:
@@ -83,8 +84,8 @@ def _isolated(schedulers: Iterable[UnderTest]) -> list[InProcess]:
 def asked_apart(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
     """What `call` returns with the host of a scheduler. Raises SchedulerFault."""
 
-    def hosted_call() -> Found:
-        with hosted(call, [scheduler]) as host:
+    def hosted_call(attempt: Attempt) -> Found:
+        with hosted(call, [scheduler], attempt=attempt) as host:
             return call(host)
 
     found = tried(hosted_call)

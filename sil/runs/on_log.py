@@ -38,6 +38,7 @@ from sil.trace.facts import (
     trace_stream,
 )
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
+from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_log import JobLog
 from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS
@@ -108,11 +109,10 @@ class Replay(ReplaySettings):
             "scheduler_source": scheduler_source(),
         }
 
-    def run(
-        self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None
-    ) -> Results:
+    def run(self, scheduler: UnderTest, folder: Path, attempt: Attempt = FIRST) -> Results:
         """Replay the log under a scheduler; trace, timings, jobs.csv and schedule.csv are written into
-        `folder`, in one pass. A fault of the scheduler ends the run and is the last fact of its trace."""
+        `folder`, in one pass, and numbers of arrived jobs reported. A fault of the scheduler ends the run and
+        is the last fact of its trace."""
         compiled = self._compiled(scheduler)
         description = {
             **self.description(),
@@ -139,12 +139,12 @@ class Replay(ReplaySettings):
                 decided_s += float(decisions["wall_s"].sum())
                 timings.write(decisions)
 
-            self._carry_out(scheduler, compiled, take_facts, folder / PRINTED, take_decisions, on_arrivals)
+            self._carry_out(scheduler, compiled, take_facts, folder / PRINTED, attempt, take_decisions)
             replayed.end()
         replayed.statistics.schedule(len(self.log.jobs), decided_s).write_csv(folder / SCHEDULE)
         return replayed.results(lambda: pl.read_parquet(folder / TRACE, glob=False))
 
-    def results(self, scheduler: UnderTest, printed: Path) -> Results:
+    def results(self, scheduler: UnderTest, printed: Path, attempt: Attempt = FIRST) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
         replayed, facts = self._replayed(scheduler), list[pa.Table]()
         if (compiled := self._compiled(scheduler)) is not None:
@@ -155,15 +155,15 @@ class Replay(ReplaySettings):
             replayed.add(more)
 
         with blamed([scheduler]):
-            self._carry_out(scheduler, compiled, take, printed)
+            self._carry_out(scheduler, compiled, take, printed, attempt)
             replayed.end()
             return replayed.results(lambda: as_frame(facts, COLUMNS))
 
-    def facts(self, scheduler: UnderTest, printed: Path) -> pl.DataFrame:
+    def facts(self, scheduler: UnderTest, printed: Path, attempt: Attempt = FIRST) -> pl.DataFrame:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
         `results`."""
         facts: list[pa.Table] = []
-        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed)
+        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed, attempt)
         return as_frame(facts)
 
     def _replayed(
@@ -181,8 +181,8 @@ class Replay(ReplaySettings):
         compiled: CompiledReplay | None,
         on_facts: Callable[[pa.Table], None],
         printed: Path,
+        attempt: Attempt,
         on_decisions: Callable[[pl.DataFrame], None] | None = None,
-        on_arrivals: Callable[[int], None] = lambda n: None,
     ) -> None:
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
         run = RunKey(0, 0, scheduler.label)
@@ -191,7 +191,7 @@ class Replay(ReplaySettings):
                 on_facts(chunk.facts)
                 if on_decisions is not None:
                     on_decisions(of_run(chunk.decisions(), *run, TIMINGS_SCHEMA))
-                on_arrivals(chunk.n_arrived)
+                attempt.report(chunk.n_arrived)
                 self.log.pages.forget()
             return
         decisions: list[float] = []
@@ -205,8 +205,9 @@ class Replay(ReplaySettings):
             on_facts(of_run(table, *run).to_arrow(compat_level=COMPATIBLE))
             pass_decisions()
 
-        with hosted(partial(self._follow, scheduler), [scheduler], printed, self.memory_limit_mb) as host:
-            simulation = self._simulation(pass_on, on_arrivals)
+        follow, most_mb = partial(self._follow, scheduler), self.memory_limit_mb
+        with hosted(follow, [scheduler], printed, most_mb, attempt) as host:
+            simulation = self._simulation(pass_on, attempt.report)
             simulation.run(scheduler, self._asking(simulation, scheduler, host, decisions), printed)
         simulation.world.trace.close()
         pass_decisions()

@@ -33,6 +33,7 @@ from sil.settings.experiment_file import (
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables, timings_frame
+from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
 from sil.world.events import EveryQuantum, OnRequest
@@ -124,12 +125,12 @@ class Scenario(ABC):
     def site(self, replication: int) -> SiteModel:
         """The site with the jobs of a replication."""
 
-    def run(self, run: RunKey, log: Path = NO_FILE) -> RunTables:
+    def run(self, run: RunKey, log: Path = NO_FILE, attempt: Attempt = FIRST) -> RunTables:
         """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
         a scheduler in another process."""
         asked = (self.under_test(run.scheduler), *self.queue_schedulers.values())
         memory_mb = self.experiment.guard.memory_limit_mb
-        with hosted(partial(self.carry_out, run), asked, log, memory_mb) as host:
+        with hosted(partial(self.carry_out, run), asked, log, memory_mb, attempt) as host:
             return self.carry_out(run, host, log)
 
     def carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:

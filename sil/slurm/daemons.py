@@ -24,7 +24,7 @@ from sil.slurm.clock.library import built
 from sil.slurm.clock.waits import waits_of
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
 from sil.slurm.runtime_environment import listens, private_folder, reserved_port
-from sil.workers.own_process import OwnProcess, begun, execute
+from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0
@@ -168,7 +168,7 @@ class Daemons(ABC):
         n_before = self.clock.n_daemons
         process = self.started(name, [link, *options], {**self.environment("daemon"), **environment})
         began_s = busy_s = time.monotonic()
-        while self.clock.n_daemons == n_before or not listens(port) or not self._has_begun(name):
+        while self.clock.n_daemons == n_before or not listens(port) or not self._has_own_process(name):
             ended = process.how_it_ended()
             outcome = Outcome.DIED if ended else self.clock.settle()
             if outcome is Outcome.DIED:
@@ -193,7 +193,7 @@ class Daemons(ABC):
         self._names.insert(0, name)
         self.settle()
 
-    def _has_begun(self, name: str) -> bool:
+    def _has_own_process(self, name: str) -> bool:
         return name not in _BEGUN or any(_BEGUN[name] in line for line in self.log_tail(name, 1000))
 
     def started(self, name: str, command: Sequence[object], environment: Mapping[str, str]) -> OwnProcess:
@@ -201,7 +201,7 @@ class Daemons(ABC):
         cannot be run."""
         words, variables = self.installation.invoked(command, environment)
         become = partial(_become, words, variables, str(self.folder / f"{name}.out"))
-        process = begun(become)
+        process = own_process(become)
         self._context.callback(process.close)
         if (why_not := process.handed_over()) is not None:
             raise ControllerDied(PROCESS_SURVIVES, f"{command[0]} cannot be run: {why_not}", 0.0)

@@ -19,8 +19,8 @@ from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Ca
 from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import KINDS
 from sil.swarm.simulation import Verdict, Violation, verdict_on
-from sil.workers.executor import Died, Executor, Item
-from sil.world.guard.faults import SchedulerFault
+from sil.workers.executor import Executor, Item
+from sil.world.guard.faults import Died, SchedulerFault
 
 SEEDS_OF_AN_ITEM = 50
 TRACED = 100

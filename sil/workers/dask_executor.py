@@ -20,9 +20,9 @@ from distributed import Client, KilledWorker, Security, rpc
 
 from scheduler import UserError
 from sil.settings.files import code_and_data
-from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Result
+from sil.workers.executor import Concurrent, Failed, Item, Outcome, Result
 from sil.workers.processes import Processes
-from sil.world.guard.faults import KILLED
+from sil.world.guard.faults import KILLED, Died
 from site_db.files.readers import OF_JSON, read_text
 
 ANSWER_WITHIN_S = 5.0
@@ -72,7 +72,7 @@ class Dask(Concurrent):
         try:
             outcome, files = future.result()
         except KilledWorker:
-            return Died("its Dask worker died", KILLED)
+            return Died(KILLED, "its Dask worker died")
         except CancelledError:  # not by this process, which waits for none that it has cancelled
             return Failed(self._gone())
         except Exception as error:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from sil.world.guard.faults import KILLED, PROCESS_SURVIVES, KilledFromOutside, NoResult
+from sil.world.guard.faults import TRIES, Died
 
 Value = TypeVar("Value")
-
-TRIES = 3
-"""How often an item is run if its process is killed from outside."""
 
 
 class Interrupted(Exception):
@@ -27,6 +23,21 @@ class Interrupted(Exception):
         self.done = done
         self.total = total
         self.finished = finished
+
+
+class Attempt(NamedTuple):
+    """What an item gets: a function that reports its progress, and where it was killed in earlier tries."""
+
+    report: Callable[[Any], None] = lambda value: None
+    deaths: tuple[object, ...] = ()
+
+    def dies_each_time(self, place: object) -> bool:
+        """Whether this is the last try, and all were killed at the same place: that is no accident, but what
+        the scheduler does or needs."""
+        return self.deaths == (place,) * (TRIES - 1)
+
+
+FIRST = Attempt()
 
 
 @dataclass(frozen=True)
@@ -40,9 +51,12 @@ class Item:
     """The call's argument: the folder for its files, even if it runs on a computer without access."""
     name: str = ""
     """For messages, where the key says nothing to people."""
+    gets_attempt: bool = False
+    """Whether the call has the argument `attempt`."""
 
-    def __call__(self) -> Any:
-        return self.call() if self.folder is None else self.call(self.folder)
+    def __call__(self, attempt: Attempt = FIRST) -> Any:
+        folder = () if self.folder is None else (self.folder,)
+        return self.call(*folder, attempt=attempt) if self.gets_attempt else self.call(*folder)
 
 
 @dataclass(frozen=True)
@@ -58,29 +72,8 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Died:
-    """The item has no result, mostly since a process of it ended before; `how` follows "its process"."""
-
-    how: str
-    rule: str = PROCESS_SURVIVES
-
-    @property
-    def from_outside(self) -> bool:
-        """Whether it was killed, not by the testbed: no scheduler is at fault, and it is tried again."""
-        return self.rule == KILLED
-
-    def __str__(self) -> str:
-        if not self.from_outside:
-            return f"its process {self.how}"
-        return (
-            f"its process was killed from outside {TRIES} times ({self.how}), perhaps for lack of memory; no "
-            f"scheduler is to blame"
-        )
-
-
-@dataclass(frozen=True)
 class Report:
-    """Progress of an item that is still running, sent by `send_report`."""
+    """Progress of an item that is still running."""
 
     value: Any
 
@@ -135,35 +128,20 @@ class Inline(Executor):
 
     def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
         for item in items:
-            with reports_to(lambda value, item=item: on_report(item, value)):  # type: ignore[misc]
-                value = tried(item)
-            on_result(item, value)
+            on_result(item, tried(item, partial(on_report, item)))
 
 
-_deaths: ContextVar[tuple[object, ...]] = ContextVar("deaths", default=())
-"""Where a process was killed in the earlier tries of this call."""
-
-
-def tried(call: Callable[[], Value]) -> Value | Died:
+def tried(call: Callable[[Attempt], Value], report: Callable[[Any], None] = FIRST.report) -> Value | Died:
     """What a call returns that is made again, TRIES times, if a process of it is killed from outside; or
     `Died`."""
     deaths: tuple[object, ...] = ()
     while True:
-        before = _deaths.set(deaths)
         try:
-            return call()
-        except NoResult as error:
-            deaths += (getattr(error, "place", None),)
-            if not isinstance(error, KilledFromOutside) or len(deaths) == TRIES:
-                return Died(error.how, error.rule)
-        finally:
-            _deaths.reset(before)
-
-
-def dies_each_time(place: object) -> bool:
-    """Whether this is the last try of a call, whose processes were killed at the same place each time: that
-    is no accident, but what the scheduler does or needs."""
-    return _deaths.get() == (place,) * (TRIES - 1)
+            return call(Attempt(report, deaths))
+        except Died as died:
+            deaths += (died.place,)
+            if not died.from_outside or len(deaths) == TRIES:
+                return Died(died.rule, died.how)
 
 
 class Concurrent(Executor):
@@ -218,23 +196,3 @@ class Concurrent(Executor):
     @abstractmethod
     def _abandon(self) -> None:
         """Stop the items that are running."""
-
-
-_listener: Callable[[Any], None] | None = None
-
-
-def send_report(value: Any) -> None:
-    """Called by an item: pass its progress to the caller of `Executor.run`. Not supported on Dask."""
-    if _listener is not None:
-        _listener(value)
-
-
-@contextmanager
-def reports_to(listener: Callable[[Any], None]) -> Iterator[None]:
-    """Pass the reports of an item in this process to `listener`."""
-    global _listener
-    before, _listener = _listener, listener
-    try:
-        yield
-    finally:
-        _listener = before

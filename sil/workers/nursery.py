@@ -33,6 +33,7 @@ LIBRARIES = (
     "sil.workers.supervisor",
 )
 """Imported by the nursery of a command. Not Polars, which starts threads when it is imported."""
+SUPERVISE = "sil.workers.supervisor:supervise"
 PREDICTION = ("scheduler.time_shared.loras", "scheduler.time_shared.predictors")
 SCHEDULERS = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
 """Imported too, where it is not known which schedulers will run."""
@@ -42,10 +43,8 @@ FIXED_HASH_SEED = {"PYTHONHASHSEED": "0"}
 ANSWERS_WITHIN_S, ENDS_WITHIN_S = 30.0, 15.0
 """A nursery that takes longer has been stopped."""
 
-_REQUEST = struct.Struct("<cqq")
-"""What is asked for, the length of a name, and a process."""
 _PID = struct.Struct("<q")
-_START, _END = b"S", b"E"
+"""Of a process: one that is to be ended, or 0 for a new one; and of this one, as the answer."""
 _SUBREAPER, _DIES_WITH_PARENT = 36, 1
 """Options of Linux's prctl."""
 _IGNORED = signal.valid_signals() - {
@@ -68,15 +67,13 @@ class Nursery:
         self._kill = kill
         self._is_ready = False
 
-    def start(self, place: str, handles: list[int]) -> int:
-        """Fork a process that calls the function at `place` ("module:function") with its copies of `handles`.
-        Returns its process id. Raises NurseryGone."""
-        name = place.encode()
-        return self._answer(_REQUEST.pack(_START, len(name), 0) + name, handles)
+    def start(self, handles: list[int]) -> int:
+        """Fork a supervisor that has copies of `handles`. Returns its process id. Raises NurseryGone."""
+        return self._answer(_PID.pack(0), handles)
 
     def end(self, pid: int) -> None:
         """Kill a process that it has forked, with all that this has started. Raises NurseryGone."""
-        self._answer(_REQUEST.pack(_END, 0, pid), [])
+        self._answer(_PID.pack(pid), [])
 
     def abandon(self) -> None:
         """End it, whatever has become of it."""
@@ -208,18 +205,17 @@ def _serve(connection: socket.socket) -> None:
 def _fork_on_request(connection: socket.socket) -> None:
     started: set[int] = set()
     while True:
-        head, handles, _, _ = socket.recv_fds(connection, _REQUEST.size, 16)
-        if len(head) < _REQUEST.size:
+        head, handles, _, _ = socket.recv_fds(connection, _PID.size, 16)
+        if len(head) < _PID.size:
             return
         for handle in handles:
             os.set_inheritable(handle, False)
-        what, n_letters, pid = _REQUEST.unpack(head)
-        if what == _START:
-            place = connection.recv(n_letters, socket.MSG_WAITALL).decode()
+        (pid,) = _PID.unpack(head)
+        if pid == 0:
             pid = os.fork()
             if pid == 0:
                 connection.close()
-                _call(place, handles)
+                _supervise(handles)
             for handle in handles:
                 os.close(handle)
             started.add(pid)
@@ -230,9 +226,9 @@ def _fork_on_request(connection: socket.socket) -> None:
         started -= reaped().keys()
 
 
-def _call(place: str, handles: list[int]) -> None:
+def _supervise(handles: list[int]) -> None:
     try:
-        resolve_name(place)(*handles)
+        resolve_name(SUPERVISE)(*handles)
     finally:
         flush_output()
         os._exit(0)

@@ -9,15 +9,16 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import inf
 from pathlib import Path
+from typing import Self
 
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.workers import channel
 from sil.workers.channel import HEAD, BadMessage, Message, unpacked
-from sil.workers.executor import TRIES, dies_each_time
+from sil.workers.executor import FIRST, Attempt
 from sil.workers.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
 from sil.workers.nursery import FIXED_HASH_SEED, NurseryGone, forget_nursery, nursery
 from sil.workers.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
@@ -25,8 +26,9 @@ from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
     PROCESS_SURVIVES,
-    KilledFromOutside,
-    NoResult,
+    TRIES,
+    Died,
+    killed_from_outside,
     one_line,
 )
 
@@ -55,18 +57,11 @@ LIMITED = Limits()
 """Of tasks, not of memory."""
 
 
-class NoAnswer(NoResult):
-    """The process has ended or does not answer, which breaks `rule`: `how` follows "its process"."""
-
-    def __init__(self, rule: str, how: str, message: str = "") -> None:
-        super().__init__(rule, how, message or f"its process {how}")
-
-
 class OwnProcess:
     """A process that makes one call, and the messages that it sends here."""
 
-    def __init__(self, supervisor: _Supervisor, start: Start, memory: int) -> None:
-        self.supervisor = supervisor
+    def __init__(self, supervisor: _Supervisor, start: Start, memory: int, attempt: Attempt) -> None:
+        self.supervisor, self._attempt = supervisor, attempt
         self._log, self._limits = start.log, start.limits
         self._messages, theirs = socket.socketpair()
         with theirs:
@@ -78,15 +73,22 @@ class OwnProcess:
         """Time for one answer, at most."""
         self.began_s = time.monotonic()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *others: object) -> None:
+        self.close(0.0 if error else ENDS_BY_ITSELF_S)
+
     def fileno(self) -> int:
         """Becomes readable when there is a message, or the process has ended."""
         return self._messages.fileno()
 
     def receive(self, most_bytes: float) -> Message:
-        """Wait for the next message. Raises NoAnswer, and KilledFromOutside if that may be an accident: if
+        """Wait for the next message. Raises Died,
+        `from_outside` if that may be an accident: if
         the process was not killed after as many messages in each of several tries."""
         if self._takes_nothing:
-            raise NoAnswer(PROCESS_SURVIVES, "does not take what is sent to it")
+            raise Died(PROCESS_SURVIVES, "does not take what is sent to it")
         since_s = time.monotonic()
         while (message := self.received(most_bytes, LOOK_EVERY_S, since_s)) is None:
             pass
@@ -166,7 +168,7 @@ class OwnProcess:
         end = HEAD.size + n_fields + n_columns
         if end > most_bytes:
             text = f"an answer has {end:,} bytes where {most_bytes:,} are allowed"
-            raise NoAnswer(RETURNS_A_SCHEDULE, "sends too much", text)
+            raise Died(RETURNS_A_SCHEDULE, "sends too much", text)
         if len(unread) < end:
             return None
         fields, columns = bytes(unread[HEAD.size : end - n_columns]), bytes(unread[end - n_columns : end])
@@ -175,32 +177,32 @@ class OwnProcess:
             return unpacked(fields, columns)
         except BadMessage as error:
             text = f"a message of its process cannot be read: {error}"
-            raise NoAnswer(RETURNS_A_SCHEDULE, "sends what cannot be read", text) from None
+            raise Died(RETURNS_A_SCHEDULE, "sends what cannot be read", text) from None
 
     def _check_time(self, since_s: float) -> None:
-        """Raise NoAnswer if a decision has passed its deadline or, outside of any, nothing happens. The
+        """Raise Died if a decision has passed its deadline or, outside of any, nothing happens. The
         process writes its deadlines itself, so they count up to `most_s` only. A worker may take any time."""
         now_s, deadline_s = time.monotonic(), self.supervisor.deadline_s
         own_s = since_s - self.began_s  # time for the testbed's own part
         if deadline_s > 0.0:
             if min(deadline_s, since_s + self.most_s + own_s) < now_s:
                 text = "it did not return in time, nor could it be interrupted: its process was ended"
-                raise NoAnswer(RETURNS_IN_TIME, "was ended, since a decision did not return in time", text)
+                raise Died(RETURNS_IN_TIME, "was ended, since a decision did not return in time", text)
         elif self._limits is not None and now_s - since_s > SILENT_S + own_s:
-            raise NoAnswer(PROCESS_SURVIVES, f"has been silent for {now_s - since_s:.0f} s")
+            raise Died(PROCESS_SURVIVES, f"has been silent for {now_s - since_s:.0f} s")
 
-    def _ended(self) -> NoResult:
+    def _ended(self) -> Died:
         if not self.supervisor.wait(ENDS_WITHIN_S):
-            return NoAnswer(PROCESS_SURVIVES, "closed its connection before the end of the run")
+            return Died(PROCESS_SURVIVES, "closed its connection before the end of the run")
         status = self.supervisor.status()
         if status is None or status in FROM_OUTSIDE:
             by = "its supervisor ended" if status is None else f"signal {-status}"
             place = self._log, self.n_received
-            if dies_each_time(place):
+            if self._attempt.dies_each_time(place):
                 where = f"after {self.n_received:,} answers" if self.n_received else "before its first answer"
                 how = f"was killed ({by}) {where}, in each of {TRIES} tries"
-                return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
-            return KilledFromOutside(by, place)
+                return Died(PROCESS_SURVIVES, how + last_line(self._log))
+            return killed_from_outside(by, place)
         if self._limits is not None and status in (TOO_MUCH_MEMORY, TOO_MANY_TASKS):
             rule, text = KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads"
             if status == TOO_MUCH_MEMORY:
@@ -209,14 +211,14 @@ class OwnProcess:
                     KEEPS_TO_MEMORY,
                     f"it and its children need more than the {most} that they may use",
                 )
-            return NoAnswer(rule, "was ended at a limit", text)
+            return Died(rule, "was ended at a limit", text)
         if status < 0:
             how = f"was ended by signal {-status} ({signal.Signals(-status).name})"
         elif status > 0:
             how = f"ended with exit code {status}"
         else:
             how = "ended with exit code 0 before the end of the run"
-        return NoAnswer(PROCESS_SURVIVES, how + last_line(self._log))
+        return Died(PROCESS_SURVIVES, how + last_line(self._log))
 
 
 class _Supervisor:
@@ -227,7 +229,7 @@ class _Supervisor:
         self._deadline = Deadline(memory)
         self._control, theirs = socket.socketpair()
         self._nursery = nursery()
-        self._pid = self._nursery.start("sil.workers.supervisor:supervise", [theirs.fileno(), memory])
+        self._pid = self._nursery.start([theirs.fileno(), memory])
         theirs.close()
         os.close(memory)
         self._is_in_use = False
@@ -276,15 +278,17 @@ _idle: list[_Supervisor] = []
 """Supervisors of this process that have no process to supervise."""
 
 
-def begun(
+def own_process(
     call: Callable[[socket.socket], None],
     modules: tuple[str, ...] = (),
     log: Path | None = None,
     limits: Limits | None = LIMITED,
     own_modules: str | None = None,
+    attempt: Attempt = FIRST,
 ) -> OwnProcess:
     """A process that makes a call with its socket, in this folder and environment; for the other parameters
-    see `Start`. Raises KilledFromOutside."""
+    see `Start`. All that it starts ends with it, at the end of a `with` statement or when it is closed.
+    Raises Died."""
     printed = None if log is None else log.absolute()
     environment = {**os.environ, **FIXED_HASH_SEED}
     text, arrays, memory = pickled(call)
@@ -295,36 +299,17 @@ def begun(
         while _idle:
             supervisor = _idle.pop()
             try:
-                return OwnProcess(supervisor, start, memory)
+                return OwnProcess(supervisor, start, memory, attempt)
             except OSError:  # it has ended since it was used
                 supervisor.close()
         for _ in range(2):
             try:
-                return OwnProcess(_Supervisor(), start, memory)
+                return OwnProcess(_Supervisor(), start, memory, attempt)
             except NurseryGone:
                 forget_nursery()  # an earlier scheduler has killed or stopped it
-        raise KilledFromOutside("its nursery ended", object())
+        raise killed_from_outside("its nursery ended", object())
     finally:
         os.close(memory)
-
-
-@contextmanager
-def own_process(
-    call: Callable[[socket.socket], None],
-    modules: tuple[str, ...] = (),
-    log: Path | None = None,
-    limits: Limits = LIMITED,
-    own_modules: str | None = None,
-) -> Iterator[OwnProcess]:
-    """Within this context there is a process, `begun` with these parameters; all that it starts ends with the
-    context."""
-    process = begun(call, modules, log, limits, own_modules)
-    by_itself_s = 0.0
-    try:
-        yield process
-        by_itself_s = ENDS_BY_ITSELF_S
-    finally:
-        process.close(by_itself_s)
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

@@ -11,27 +11,26 @@ import os
 import pickle
 import socket
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 from multiprocessing.connection import wait
+from typing import Any
 
 from sil.workers import channel
 from sil.workers.channel import Message
 from sil.workers.executor import (
     Concurrent,
-    Died,
     Failed,
     Item,
     Outcome,
     Report,
     Result,
-    reports_to,
     tried,
 )
 from sil.workers.nursery import fork_nursery
-from sil.workers.own_process import LOOK_EVERY_S, OwnProcess, begun
-from sil.world.guard.faults import NoResult
+from sil.workers.own_process import LOOK_EVERY_S, OwnProcess, own_process
+from sil.world.guard.faults import Died
 
 
 class Processes(Concurrent):
@@ -44,7 +43,7 @@ class Processes(Concurrent):
 
     def _start(self, item: Item) -> None:
         pickled = pickle.dumps(item)
-        worker = self._idle.pop() if self._idle else begun(_work, limits=None)
+        worker = self._idle.pop() if self._idle else own_process(_work, limits=None)
         self._busy[worker] = item
         worker.send(Message({}, pickled))
 
@@ -80,8 +79,8 @@ def _outcome(worker: OwnProcess) -> Outcome | None:
     """The next outcome of a worker's item, if there is one."""
     try:
         message = worker.received(inf)
-    except NoResult as died:
-        return Died(died.how, died.rule)
+    except Died as died:
+        return Died(died.rule, died.how)
     if message is None:
         return None
     outcome: Outcome = pickle.loads(message.columns)
@@ -99,15 +98,13 @@ def _work(connection: socket.socket) -> None:
     with suppress(EOFError, OSError):
         while True:
             pickled = channel.receive(connection).columns
-            with reports_to(lambda value: send(pickle.dumps(Report(value)))):
-                outcome = _pickled_outcome(pickled)
-            send(outcome)
+            send(_pickled_outcome(pickled, lambda value: send(pickle.dumps(Report(value)))))
 
 
-def _pickled_outcome(pickled: bytes) -> bytes:
+def _pickled_outcome(pickled: bytes, report: Callable[[Any], None]) -> bytes:
     """The pickled outcome of a pickled item."""
     try:
-        return pickle.dumps(Result(tried(pickle.loads(pickled))))
+        return pickle.dumps(Result(tried(pickle.loads(pickled), report)))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):

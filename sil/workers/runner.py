@@ -11,8 +11,9 @@ from typing import Any, TypeVar, get_type_hints
 
 from scheduler import UserError
 from sil.settings.files import code_and_data
-from sil.workers.executor import Died, Executor, Interrupted, Item, OnReport, OnResult, ignore
+from sil.workers.executor import Executor, Interrupted, Item, OnReport, OnResult, ignore
 from sil.workers.store import MISSING, Store
+from sil.world.guard.faults import Died
 
 Case = TypeVar("Case")
 Value = TypeVar("Value")

@@ -14,9 +14,7 @@ from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, SimClock
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.consumable import ConsumableMachines
-from sil.world.machines.execution import SuspendingMachines
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import ConsumableMachines, NodeMachines, SpaceSharedMachines
 
 RUN_S = 100.0
 NODES = (Node(4, 1000),)
@@ -28,10 +26,10 @@ class Stage:
     def __init__(self, *requests: Request) -> None:
         self.clock, self.events, self.trace = SimClock(), EventQueue(), TraceRecorder(nodes=NODES)
         self.requests = requests
-        self.machines: SuspendingMachines = (
+        self.machines: NodeMachines = (
             ConsumableMachines(NODES, lambda job, nodes: RUN_S, self.events)
             if requests
-            else SpaceSharedMachines(2, lambda job: RUN_S, self.events)
+            else SpaceSharedMachines(2, lambda job, nodes: RUN_S, self.events)
         )
         self.orders = SimDispatcher(self.clock, self.events, self.machines, self.trace)
 

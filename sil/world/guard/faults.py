@@ -57,6 +57,9 @@ MAX_TEXT = 500
 MOST_SOURCE = 10_000_000
 """Bytes of a file whose lines are shown in messages."""
 
+TRIES = 3
+"""How often something is done whose process is killed from outside."""
+
 TESTBED = __name__.partition(".")[0]
 
 MAX_JOBS = 3
@@ -95,38 +98,42 @@ class SchedulerFault(ShortInNotebooks):
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 
 
-class NoResult(UserError):
-    """What was to be done has no result, since its process breaks `rule`: `how` follows "its process"."""
+class Died(UserError):
+    """Something has no result, mostly since its process ended, which breaks `rule`: `how` follows "its
+    process". If it was killed `from_outside`, no scheduler is at fault, and it is tried again; `place` is
+    equal where it was equally far."""
 
-    def __init__(self, rule: str, how: str, message: str) -> None:
-        super().__init__(message)
-        self.rule = rule
-        self.how = how
+    def __init__(self, rule: str, how: str, message: str = "", place: object = None) -> None:
+        self.from_outside = rule == KILLED
+        if self.from_outside and not message:
+            message = (
+                f"its process was killed from outside {TRIES} times ({how}), perhaps for lack of memory; no "
+                f"scheduler is to blame"
+            )
+        super().__init__(message or f"its process {how}")
+        self.rule, self.how, self.place = rule, how, place
+
+    def __reduce__(self) -> tuple[type[Died], tuple[str, str, str]]:
+        return Died, (self.rule, self.how, self.args[0])
 
 
-class CannotBeJudged(NoResult):
+def cannot_be_judged(error: BaseException) -> Died:
     """The testbed itself fails where a scheduler is judged."""
-
-    def __init__(self, error: BaseException) -> None:
-        how = (
-            f"gave what the testbed cannot process ({name_of(error)}: {one_line(error)}"
-            f"{source_line(error, TESTBED)}); if it keeps all rules, the testbed has a defect"
-        )
-        super().__init__(CAN_BE_JUDGED, how, f"its process {how}")
+    how = (
+        f"gave what the testbed cannot process ({name_of(error)}: {one_line(error)}"
+        f"{source_line(error, TESTBED)}); if it keeps all rules, the testbed has a defect"
+    )
+    return Died(CAN_BE_JUDGED, how)
 
 
-class KilledFromOutside(NoResult):
+def killed_from_outside(how: str, place: object = None) -> Died:
     """A process was killed by a signal that may come from anyone: the scheduler itself, an operator, or the
-    kernel for lack of memory; `how` says by what. What it was doing is to be tried again. `place` is equal
-    where it was equally far."""
-
-    def __init__(self, how: str, place: object = None) -> None:
-        message = (
-            f"the process of a scheduler was killed from outside ({how}), perhaps for lack of memory; run "
-            f"the same command again"
-        )
-        super().__init__(KILLED, how, message)
-        self.place = place
+    kernel for lack of memory; `how` says by what."""
+    message = (
+        f"the process of a scheduler was killed from outside ({how}), perhaps for lack of memory; run the "
+        f"same command again"
+    )
+    return Died(KILLED, how, message, place)
 
 
 def sentence(scheduler: str, rule: str, message: str) -> str:

@@ -41,11 +41,10 @@ Timing = tuple[float, int, int, int, float, float, float]
 
 
 class Decision(NamedTuple):
-    """An answer, its number of assignments, starts and preemptions, and what it took; garbage collection
-    (`gc_s`) is part of both times. CPU time is NaN where it is not measured."""
+    """An answer, and what it took; garbage collection (`gc_s`) is part of both times. CPU time is NaN where
+    it is not measured."""
 
     answer: Any
-    n_decisions: int
     wall_s: float
     cpu_s: float
     gc_s: float
@@ -102,7 +101,7 @@ class Guard:
 
     def timed(self, scheduler: AnyScheduler, is_watched: bool = False) -> TimedScheduler:
         """A scheduler in this process, under this time limit."""
-        return TimedScheduler(scheduler, self, is_watched=is_watched)
+        return TimedScheduler(scheduler, self, is_watched)
 
     def fault_of(self, error: BaseException, method: str, module: str) -> SchedulerFault:
         """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C, unless
@@ -116,18 +115,11 @@ class TimedScheduler:
     """A scheduler in this process: timed, and under a time limit.
 
     The clocks are kept from before the scheduler is imported: libraries that freeze the time replace those of
-    modules. `finish(problem, answer)` makes of an answer what is passed on, still under the time limit, since
-    to read an answer may run the scheduler's code. One that is not built in `is_watched`, whether it changes
-    the problem. Raises SchedulerFault if it raises or exceeds the limit.
+    modules. One that is not built in `is_watched`, whether it changes the problem. Raises SchedulerFault if
+    it raises or exceeds the limit.
     """
 
-    def __init__(
-        self,
-        scheduler: AnyScheduler,
-        guard: Guard,
-        finish: Callable[[SchedulingProblem, Any], Any] = lambda problem, answer: answer,
-        is_watched: bool = False,
-    ) -> None:
+    def __init__(self, scheduler: AnyScheduler, guard: Guard, is_watched: bool = False) -> None:
         _collections.listen()
         self._scheduler = scheduler
         self._guard = guard
@@ -137,7 +129,6 @@ class TimedScheduler:
         self._wall_time = perf_counter
         self._is_watched = is_watched
         self._n_asked = 0
-        self._finish = finish
         self._process_id, self._pid = os.getpid, os.getpid()
 
     def decide(self, problem: SchedulingProblem) -> Decision:
@@ -174,7 +165,11 @@ class TimedScheduler:
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         if fault is not None:
             raise fault[0] from fault[1]
-        return Decision(answer, count_of(answer), wall_s, cpu_s, gc_s)
+        return Decision(answer, wall_s, cpu_s, gc_s)
+
+    def _finish(self, problem: SchedulingProblem, answer: Any) -> Any:
+        """What is passed on of an answer; made under the time limit, since it may run the code of others."""
+        return answer
 
     def _arrays(self, problem: SchedulingProblem) -> dict[str, bytes]:
         """Copies of what a scheduler must not change, for the first questions, and for some of all others."""
@@ -228,8 +223,8 @@ class GuardedScheduler:
 
     def schedule(self, problem: SchedulingProblem) -> Any:
         now_s, n_jobs = self._clock.now_s, problem.n_jobs
-        schedule, n_decisions, wall_s, cpu_s, gc_s = self._respondent.decide(problem)
-        self._note((now_s, n_jobs, problem.n_places, n_decisions, wall_s, cpu_s, gc_s))
+        schedule, wall_s, cpu_s, gc_s = self._respondent.decide(problem)
+        self._note((now_s, n_jobs, problem.n_places, count_of(schedule), wall_s, cpu_s, gc_s))
         if self._witness is not None:
             self._compare(problem, schedule, self._witness.decide(problem).answer)
         if self._decision_log is not None:

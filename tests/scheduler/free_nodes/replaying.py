@@ -21,7 +21,7 @@ from sil.workload.job_log import SCHEMA
 from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
 from sil.world.harness import World
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 
 Row = tuple[int, float, float, int, float]
@@ -43,7 +43,7 @@ def replayed(
     """job -> when it starts"""
     clock, events, trace = SimClock(), EventQueue(ORDERS[order]), TraceRecorder()
     runs = LoggedRuns(log_of(rows))
-    machines = SpaceSharedMachines(n_nodes, runs.run_s, events)
+    machines = SpaceSharedMachines(n_nodes, lambda job, _: runs.run_s(job), events)
     world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
     ports = OnFreeNodes(clock, world.dispatcher, n_nodes, run_times or UserEstimates())
     nodes = RigidAllocation(ports)

@@ -28,7 +28,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TIMINGS, Fact
-from sil.workers.executor import TRIES, Died, tried
+from sil.workers.executor import Attempt, tried
 from sil.world.guard.faults import (
     CAN_BE_JUDGED,
     KEEPS_TO_MEMORY,
@@ -36,6 +36,8 @@ from sil.world.guard.faults import (
     KILLED,
     PROCESS_SURVIVES,
     TESTBED_UNTOUCHED,
+    TRIES,
+    Died,
 )
 from tests import hostile
 from tests.sil.experiment.test_replay import FIVE, log_of
@@ -117,9 +119,9 @@ def test_who_is_killed_is_tried_again_and_blamed_if_it_is_at_the_same_decision_e
 ) -> None:
     begun = []
 
-    def run() -> Any:
+    def run(attempt: Attempt) -> Any:
         begun.append(name)
-        return facts_under(name, tmp_path)
+        return REPLAY.facts(resolve(f"{hostile.__name__}:{name}"), tmp_path / "printed", attempt)
 
     found = tried(run)
     assert len(begun) == TRIES
@@ -240,7 +242,7 @@ def test_what_the_testbed_cannot_judge_ends_the_run_that_it_judges(
         raise TypeError("no table has this")
 
     monkeypatch.setattr(ReplayedLog, "end", fails)
-    died = tried(lambda: REPLAY.results(resolve(f"{hostile.__name__}:Good"), tmp_path / "printed"))
+    died = tried(lambda _: REPLAY.results(resolve(f"{hostile.__name__}:Good"), tmp_path / "printed"))
     assert isinstance(died, Died)
     assert died.rule == CAN_BE_JUDGED
     assert "TypeError: no table has this (test_misbehaviour.py" in str(died)

@@ -27,8 +27,7 @@ from sil.trace.recorder import ROW, Row, TraceRecorder
 from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import RemainingManager, World
-from sil.world.machines.consumable import ConsumableMachines
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import ConsumableMachines, SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import (

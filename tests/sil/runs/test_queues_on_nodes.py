@@ -25,7 +25,7 @@ from sil.trace.recorder import TraceRecorder
 from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import World
-from sil.world.machines.consumable import ConsumableMachines
+from sil.world.machines.nodes import ConsumableMachines
 from sil.world.monitors import SimMonitor
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits

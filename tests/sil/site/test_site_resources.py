@@ -17,7 +17,7 @@ from sil.trace.reading import read_facts
 from sil.trace.requests import request_of, request_text
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.consumable import ConsumableMachines
+from sil.world.machines.nodes import ConsumableMachines
 from site_db.slurm_conf import read_cluster
 from tests.commands import sil
 

@@ -22,7 +22,7 @@ from sil.world.events import DEFAULT, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, listed_outages
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import NodeStates, SimMonitor
 
 QUICK = "SchedulerParameters=bf_interval=5,sched_interval=5,batch_sched_delay=0"
@@ -101,7 +101,7 @@ def outcome_of(
         clock,
         events,
         trace,
-        SpaceSharedMachines(n_nodes, lambda job: numbered[job.id].run_s, events),
+        SpaceSharedMachines(n_nodes, lambda job, nodes: numbered[job.id].run_s, events),
         monitor,
         OnRequest(),
         listed_outages(outages),

@@ -20,11 +20,12 @@ import pytest
 
 from scheduler import UserError
 from sil.workers.execution import Execution
-from sil.workers.executor import TRIES, Died, Executor, Inline, Item
-from sil.workers.own_process import begun
+from sil.workers.executor import Executor, Inline, Item
+from sil.workers.own_process import own_process
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
+from sil.world.guard.faults import TRIES, Died
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
@@ -262,11 +263,11 @@ def _wait(connection: socket.socket) -> None:
 
 
 def test_a_process_that_is_closed_twice_gives_its_supervisor_to_one_other() -> None:
-    first = begun(_wait)
+    first = own_process(_wait)
     first.close()
-    second = begun(_wait)
+    second = own_process(_wait)
     first.close()
-    third = begun(_wait)
+    third = own_process(_wait)
     assert second.how_it_ended() is None
     assert third.supervisor is not second.supervisor
     for process in (second, third):

@@ -27,7 +27,7 @@ from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
 from sil.world.guard.scheduler import Guard, GuardedScheduler
 from sil.world.harness import World
-from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from tests.builders import tiny_experiment
 from tests.sil.experiment.test_experiment import run
@@ -67,7 +67,7 @@ def test_an_end_during_a_decision_keeps_its_time_and_its_node_is_used_later(tmp_
 def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
     jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
-    machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
+    machines, monitor = SpaceSharedMachines(2, lambda job, _: jobs.run_s(job), events), SimMonitor(clock)
     charge = Charge(fixed(10.0), clock, trace.note_charge)
     guard = Guard(clock, 60.0, charge=charge)
     scheduler = GuardedScheduler(guard.timed(Rigid()), guard)
