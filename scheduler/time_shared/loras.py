@@ -1,22 +1,21 @@
 """LoRaS: job ordering, job selection and node selection composed into one scheduler.
 
-The kernels have a constant for each policy and method, in the same order.
+Compiled code has a constant for each policy and method, in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
-from scheduler.compiled import Floats, Ints, copied
+from scheduler.core.arrays import Floats, Ints
 from scheduler.messages import counted
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
-from scheduler.time_shared.kernels.selection import System, reservation_s, select_nodes, start_jobs, system_of
-from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, expect, queues_of
+from scheduler.time_shared.core.passes import System
+from scheduler.time_shared.core.tables import EASY, SLACK, Policy
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers
 
@@ -82,79 +81,81 @@ class Loras:
         self.most_jobs = most_jobs
         self.policy = Policy(self.selection.code, self.node_selection.code, self.estimate.code)
 
-    def limit(self, nodes: Nodes) -> None:
-        """Lower the limits of `nodes` to `most_jobs`."""
+    def system(self, shared: SharedNodes) -> System:
+        """A copy of the state in which jobs can be started."""
+        jobs, nodes, waiting = shared.jobs, shared.nodes, shared.waiting  # in order of arrival
         if self.most_jobs is not None:
-            np.minimum(nodes.most_jobs, self.most_jobs, out=nodes.most_jobs)
+            nodes = nodes._replace(most_jobs=np.minimum(nodes.most_jobs, self.most_jobs))
+        if self.ordering is not Ordering.FCFS:
+            keys: Floats | Ints = jobs.exe_s if self.ordering is Ordering.SJF else jobs.tasks
+            waiting = waiting[np.argsort(keys[waiting], kind="stable")]
+        return System(jobs, nodes, waiting, shared.running, self.policy)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes
-        if self.selection is Selection.EASY:
-            shared.measure()
-        jobs = shared.jobs._replace(nodes=shared.jobs.nodes.copy())
-        nodes = copied(shared.nodes)
-        self.limit(nodes)
-        queues = queues_of(in_order(shared, self.ordering), shared.running)
-        system = system_of(jobs, nodes, queues)
-        n_started = start_jobs(system, self.policy)
-        starts = starts_of(problem, jobs, nodes, system.room.started[:n_started], self.estimate)
-        why = self._wait_reasons(problem, system)
-        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
-
-    def _wait_reasons(self, problem: TimeSharedProblem, system: System) -> WaitReasons | None:
-        jobs, nodes, queues, _ = system
-        begin, end = queues.window
-        if begin == end:
-            return None
-        head = int(queues.waiting[begin])
-
-        def reservation() -> str:
-            in_s = reservation_s(system, self.policy, head)
-            if in_s == inf:
-                return "no running job's end makes room for it"
-            return f"its estimated start is {problem.now_s + in_s:.10g} s"
-
-        held_back, is_easy = f"job {jobs.id[head]} comes first", self.selection is Selection.EASY
+        is_easy = self.selection is Selection.EASY
         if is_easy:
-            held_back = f"it would delay job {jobs.id[head]}, the first of the queue"
-        rows, policy = problem.shared_nodes.waiting, self.policy.node_selection
-        return WaitReasons(rows, jobs, nodes, policy, head, held_back, reservation if is_easy else None)
+            shared.measure()
+        system = self.system(shared)
+        system.start_jobs()
+        return answer(
+            problem, system, "it would delay {}, the first of the queue" if is_easy else "{} comes first"
+        )
+
+
+def answer(problem: TimeSharedProblem, system: System, held_back: str) -> NodeSchedule:
+    """The jobs that were started in the system start; `held_back` says why a job with enough room waits, {}
+    being the first of the queue."""
+    shared = problem.shared_nodes
+    rows, jobs = system.running_rows()[len(shared.running) :].tolist(), system.cluster.jobs
+    position = {row: i for i, row in enumerate(shared.waiting.tolist())} if rows else {}
+    starts = tuple(
+        Start(
+            position[row],
+            tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()),
+            problem.now_s + system.cluster.expected_s(row, system.policy.estimate),
+        )
+        for row in rows
+    )
+    return NodeSchedule(
+        starts, AllOthers(problem.n_jobs, starts, WAITS, WaitReasons(problem, system, held_back))
+    )
 
 
 @dataclass(frozen=True)
 class WaitReasons:
-    """Wait reasons after a pass, computed on request from the state then, which must not change.
+    """Wait reasons after a pass, computed on request from the state then, which must not change."""
 
-    `rows` has the row of each job of the problem, `head` is that of the first waiting one; `held_back` is why
-    another job with enough room waits, and `reservation` describes when the first can start.
-    """
-
-    rows: Ints
-    jobs: Jobs
-    nodes: Nodes
-    node_selection: int
-    head: int
+    problem: TimeSharedProblem
+    system: System
     held_back: str
-    reservation: Callable[[], str] | None = None
 
     def __call__(self, i: int) -> str:
-        row = int(self.rows[i])
+        row, head = int(self.problem.shared_nodes.waiting[i]), int(self.system.waiting_rows()[0])
         room, has_room = self._room_for(row)
-        if row != self.head and not has_room:
+        if row == head:
+            reason = f"first of the queue: {room}"
+        elif has_room:
+            reason = f"{room}; but {self.held_back.format(f'job {self.system.cluster.jobs.id[head]}')}"
+        else:
             return room
-        reason = f"first of the queue: {room}" if row == self.head else f"{room}; but {self.held_back}"
-        return f"{reason}; {self.reservation()}" if self.reservation else reason
+        if self.system.policy.selection != EASY:
+            return reason
+        in_s = self.system.reservation_s(head)
+        if in_s == inf:
+            return f"{reason}; no running job's end makes room for it"
+        return f"{reason}; its estimated start is {self.problem.now_s + in_s:.10g} s"
 
     def _room_for(self, row: int) -> tuple[str, bool]:
         """The room for a job within the social contract, as text, and whether it is enough."""
-        jobs, nodes, tasks = self.jobs, self.nodes, int(self.jobs.tasks[row])
+        jobs, nodes = self.system.cluster.jobs, self.system.cluster.nodes
         limits = {
             "down": nodes.most_jobs == 0,
             "full": nodes.n_jobs >= nodes.most_jobs,
             "short of memory": nodes.memory_mb + jobs.memory_mb[row] > nodes.most_memory_mb + SLACK,
             "short of CPU": nodes.cpu + jobs.cpu[row] > nodes.most_cpu + SLACK,
         }
-        left, short = np.ones(len(nodes.n_jobs), dtype=bool), []
+        left, short, tasks = np.ones(len(nodes.n_jobs), dtype=bool), [], int(jobs.tasks[row])
         for what, exceeded in limits.items():
             if n := int((left & exceeded).sum()):
                 short.append(f"{n} {what}")
@@ -163,29 +164,6 @@ class WaitReasons:
         text += f"{int(left.sum())}" + (f" ({', '.join(short)})" if short else "")
         if left.sum() < tasks:
             return text, False
-        if select_nodes(jobs, nodes, self.node_selection, row, np.empty(len(left), dtype=np.int64)):
+        if self.system.choose(row):
             return text, True
         return f"{text}, but too few of them are idle, and no job of its size runs on them", False
-
-
-def in_order(shared: SharedNodes, ordering: Ordering) -> Ints:
-    """The rows of the waiting jobs, which are in order of arrival, in the order of the policy."""
-    if ordering is Ordering.FCFS:
-        return shared.waiting
-    keys: Floats | Ints = shared.jobs.exe_s if ordering is Ordering.SJF else shared.jobs.tasks
-    return shared.waiting[np.argsort(keys[shared.waiting], kind="stable")]
-
-
-def starts_of(
-    problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, rows: Ints, estimate: Method
-) -> tuple[Start, ...]:
-    """The starts of the jobs in `rows`, on the nodes on which they are in the tables."""
-    if not len(rows):
-        return ()
-    expected_s = np.empty(len(rows))
-    expect(jobs, nodes, rows, estimate.code, expected_s)
-    position = {row: i for i, row in enumerate(problem.shared_nodes.waiting.tolist())}
-    return tuple(
-        Start(position[row], tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()), problem.now_s + takes_s)
-        for row, takes_s in zip(rows.tolist(), expected_s.tolist(), strict=True)
-    )

@@ -12,14 +12,14 @@ from math import inf
 
 import numpy as np
 
-from scheduler.compiled import Floats2, copied
+from scheduler.core.arrays import Floats2
 from scheduler.model import JobId
 from scheduler.naming import Misnamed
+from scheduler.time_shared.core.cluster import Cluster
+from scheduler.time_shared.core.tables import TOGETHER_S, Jobs, Methods, Nodes
+from scheduler.time_shared.core.turnaround import Forecasts
 from scheduler.time_shared.forecast import ErrorHistory, Forecast, Hybrid, Predictor, WithInterval
-from scheduler.time_shared.kernels.selection import system_of
-from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, put, queues_of, take_off
-from scheduler.time_shared.kernels.turnaround import look_ahead, room_for_forecasts
-from scheduler.time_shared.loras import Loras, Method, Selection, in_order
+from scheduler.time_shared.loras import Loras, Method, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, TimeSharedScheduler
 
 
@@ -41,13 +41,10 @@ class PolicyAware:
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
-        jobs, nodes = copied(shared.jobs), copied(shared.nodes)
-        self._scheduler.limit(nodes)
-        queues = queues_of(in_order(shared, self._scheduler.ordering), shared.running)
-        forecasts = room_for_forecasts(len(jobs.id), self.past_slower(jobs))
-        look_ahead(system_of(jobs, nodes, queues), forecasts, self._scheduler.policy, self._methods)
-        start_s, end_s = (now_s + forecasts.start_s).tolist(), (now_s + forecasts.end_s).tolist()
-        numbers = jobs.id.tolist()
+        system = self._scheduler.system(shared)
+        made = Forecasts(system, self._methods, self.past_slower(shared.jobs))
+        start_s, end_s = ((now_s + np.asarray(times)).tolist() for times in (made.start_s, made.end_s))
+        numbers = shared.jobs.id.tolist()
         running = [Forecast(JobId(numbers[row]), None, end_s[row]) for row in shared.running.tolist()]
         return running + [
             Forecast(JobId(numbers[row]), start_s[row], end_s[row]) for row in shared.waiting.tolist()
@@ -94,7 +91,8 @@ class Algorithm1:
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
-        jobs, nodes = copied(shared.jobs), copied(shared.nodes)  # line 1
+        jobs, nodes = shared.jobs.copied(), shared.nodes.copied()  # line 1
+        cluster = Cluster(jobs, nodes)
         waiting, running = shared.waiting.tolist(), shared.running.tolist()
         start_s: dict[int, float | None] = dict.fromkeys(running) | dict.fromkeys(waiting, inf)
         end_s = dict.fromkeys(start_s, inf)
@@ -113,7 +111,7 @@ class Algorithm1:
             problem = TimeSharedProblem(now_s + t0_s, in_queue, view)
             for start in self._scheduler.schedule(problem).starts:
                 row = int(view.waiting[start.job])
-                put(jobs, nodes, row, np.array(start.nodes, dtype=np.int64))
+                cluster.put(row, np.array(start.nodes, dtype=np.int64))
                 waiting.remove(row)
                 running.append(row)
                 start_s[row] = t0_s
@@ -129,7 +127,7 @@ class Algorithm1:
             t0_s += took_s  # line 15
             for row in ended:  # line 6
                 running.remove(row)
-                take_off(jobs, nodes, row)
+                cluster.take_off(row)
                 end_s[row] = t0_s
             start_what_may()
         return [

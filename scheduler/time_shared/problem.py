@@ -7,18 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scheduler.compiled import Ints
+from scheduler.core.arrays import Ints
 from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem, first_violation, too_few_or_many
 from scheduler.rules import SOCIAL_CONTRACT, Kind, Violation
-from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
+from scheduler.time_shared.core.tables import SLACK, Jobs, Nodes
 from scheduler.time_shared.social_contract import Requirement, sum_in_order
 
 
 class SharedNodes(NamedTuple):
-    """State of time-shared nodes, read-only; work on copies of the tables (`scheduler.compiled.copied`).
+    """State of time-shared nodes, read-only; work on copies of the tables (`copied()`).
 
     * `jobs`, `nodes`: tables of the unfinished jobs and of the nodes.
     * `waiting`, `running`: rows of the waiting jobs, in the order of the problem's jobs, and of the running.

@@ -10,9 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.compiled import Ints, allocate
+from scheduler.core.arrays import Ints, integers
 from scheduler.model import Job, JobId
-from scheduler.time_shared.kernels.tables import Jobs, Nodes, put, take_off
+from scheduler.time_shared.core.cluster import Cluster
+from scheduler.time_shared.core.tables import Jobs, Nodes
 from scheduler.time_shared.problem import SharedNodes, requirement_in
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
@@ -38,12 +39,12 @@ class SystemState:
         self._memory_mb = list(memory_mb)
         self._contract = contract
         self._local = [ReportedLoad()] * n
-        nodes = allocate(Nodes, n, (n, contract.most_jobs), *7 * [n])
+        nodes = Nodes.empty(n, contract.most_jobs)
         nodes.most_jobs[:], nodes.most_cpu[:] = contract.most_jobs, contract.most_cpu
         nodes.most_memory_mb[:] = [contract.memory_mb(mb, 0.0, False) for mb in memory_mb]
         self.free_mb = sorted(nodes.most_memory_mb.tolist(), reverse=True)
         """Memory of each node for parallel tasks in the absence of local users, largest first."""
-        self._free_rows = list(range(FEWEST_ROWS))[::-1]
+        self._free_rows: list[int] = []
         self._row_of: dict[JobId, int] = {}
         self._job_of: dict[JobId, Job] = {}
         self.waiting: list[Job] = []
@@ -51,7 +52,8 @@ class SystemState:
         self._running: dict[JobId, float] = {}
         """When each began."""
         self._promised: dict[JobId, float] = {}
-        jobs, none = _jobs_table(FEWEST_ROWS, 1), _read_only(np.empty(0, dtype=np.int64))
+        jobs, none = Jobs.empty(0, 1), _read_only(integers(0))
+        self._cluster = Cluster(jobs, nodes)
         promised, job_of = MappingProxyType(self._promised), MappingProxyType(self._job_of)
         self._now = SharedNodes(jobs, nodes, none, none, promised=promised, job_of=job_of)
         """Running jobs are in order of their starts. Changes replace the rows, so that views keep theirs."""
@@ -60,7 +62,8 @@ class SystemState:
         """Queue a job."""
         n_rows, width = self._now.jobs.nodes.shape
         if not self._free_rows or requirement.n_tasks > width:
-            self._grow(n_rows if self._free_rows else 2 * n_rows, max(width, requirement.n_tasks))
+            n_rows = n_rows if self._free_rows else max(FEWEST_ROWS, 2 * n_rows)
+            self._grow(n_rows, max(width, requirement.n_tasks))
         row = self._row_of[job.id] = self._free_rows.pop()
         self._job_of[job.id] = job
         jobs = self._now.jobs
@@ -80,7 +83,7 @@ class SystemState:
         self._now = self._now._replace(
             waiting=_read_only(waiting[waiting != row]), running=_read_only(np.append(running, row))
         )
-        put(self._now.jobs, self._now.nodes, row, np.array(nodes, dtype=np.int64))
+        self._cluster.put(row, np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
         """Complete a running job."""
@@ -105,7 +108,7 @@ class SystemState:
         row = self._row_of[job]
         running = self._now.running
         self._now = self._now._replace(running=_read_only(running[running != row]))
-        take_off(self._now.jobs, self._now.nodes, row)
+        self._cluster.take_off(row)
         return row
 
     def measured(self, job: JobId, used_s: float, now_s: float) -> None:
@@ -139,17 +142,13 @@ class SystemState:
         return self._now._replace(measure=measure)
 
     def _grow(self, n_rows: int, width: int) -> None:
-        old, new = self._now.jobs, _jobs_table(n_rows, width)
+        old, jobs = self._now.jobs, Jobs.empty(n_rows, width)
         n_old = len(old.id)
-        for before, after in zip(old[:-1], new[:-1], strict=True):
+        for before, after in zip(old[:-1], jobs[:-1], strict=True):
             after[:n_old] = before
-        new.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
-        self._now = self._now._replace(jobs=new)
+        jobs.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
+        self._cluster, self._now = Cluster(jobs, self._now.nodes), self._now._replace(jobs=jobs)
         self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
-
-
-def _jobs_table(n_rows: int, width: int) -> Jobs:
-    return allocate(Jobs, *9 * [n_rows], (n_rows, width))
 
 
 def _read_only(rows: Ints) -> Ints:

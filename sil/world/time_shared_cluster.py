@@ -10,14 +10,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Floats, compiled
 from scheduler.time_shared.social_contract import MOST_CPU, SocialContract, sum_in_order
 from sil.world.actual_runtimes import Normal, Spread
+from sil.world.core.sharing import solve
 from sil.world.events import LocalChanged
 from sil.world.monitors import Sampling
-
-TOLERANCE = 1e-13
-MAX_ITERATIONS = 500
 
 
 class NodeLoad(NamedTuple):
@@ -69,9 +66,8 @@ class Fluid(Sharing):
         if k == 1:  # no queueing
             return [node.cpu[0] / available + (1.0 - node.cpu[0])]
         shares, found = np.array(node.cpu, dtype=np.float64), np.empty(k)
-        parameters = np.array([available, self.inflation, self.coscheduling_loss])
         least = np.array(node.elsewhere, dtype=np.float64) if self.coupled else np.zeros(k)
-        solve(shares, least, parameters, found)
+        solve(shares, least, available, self.inflation, self.coscheduling_loss, found)
         return list(found.tolist())
 
 
@@ -99,33 +95,6 @@ class ByCpu(Sharing):
 
     def slowdowns(self, node: NodeLoad) -> list[float]:
         return [max(1.0, sum_in_order(node.cpu) + node.local_cpu)] * len(node.cpu)
-
-
-@compiled
-def solve(cpu: Floats, elsewhere: Floats, parameters: Floats, found: Floats) -> None:
-    """O(k^2) in each of some tens of iterations, always from the same initial values."""
-    available, inflation, loss = parameters[0], parameters[1], parameters[2]
-    k = len(cpu)
-    total = 0.0
-    for i in range(k):
-        found[i] = cpu[i]  # q, the share of its time in which a task has or waits for the CPU
-        total += cpu[i]
-    for _ in range(MAX_ITERATIONS):
-        moved = 0.0
-        for i in range(k):
-            others = total - found[i]
-            busy = cpu[i] * (1.0 + inflation * (k - 1)) * (1.0 + others) / available
-            slower = max(elsewhere[i], busy + (1.0 - cpu[i]) * (1.0 + loss * others))
-            q = 0.5 * (found[i] + busy / slower)
-            moved = max(moved, abs(q - found[i]))
-            total += q - found[i]
-            found[i] = q
-        if moved < TOLERANCE:
-            break
-    for i in range(k):
-        others = total - found[i]
-        busy = cpu[i] * (1.0 + inflation * (k - 1)) * (1.0 + others) / available
-        found[i] = busy + (1.0 - cpu[i]) * (1.0 + loss * others)
 
 
 MEMORY_MB = 512.0

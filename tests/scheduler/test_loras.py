@@ -13,7 +13,7 @@ from scheduler.core import codes
 from scheduler.free_nodes import rigid
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
-from scheduler.time_shared.kernels import selection, tables
+from scheduler.time_shared.core import tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
@@ -72,8 +72,8 @@ def test_by_default_the_social_contract_limits_the_cpu_requirements_on_a_node() 
 
 
 def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -> None:
-    selections = selection.JUST_FIRST, selection.FIRST_FIT, selection.BEST_FIT, selection.EASY
-    node_selections = selection.NORMAL, selection.UNIFORM, selection.UNIFORM_ELSE_NORMAL
+    selections = tables.JUST_FIRST, tables.FIRST_FIT, tables.BEST_FIT, tables.EASY
+    node_selections = tables.NORMAL, tables.UNIFORM, tables.UNIFORM_ELSE_NORMAL
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
     for choice, expected in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == expected

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from scheduler.compiled import Floats2
+from scheduler.core.arrays import Floats2
 from scheduler.model import Job
+from scheduler.time_shared.core.tables import BY_HISTORY, Jobs, Methods
 from scheduler.time_shared.forecast import (
     COVERAGE,
     Circumstances,
@@ -23,7 +24,6 @@ from scheduler.time_shared.forecast import (
     WithInterval,
     seen_by,
 )
-from scheduler.time_shared.kernels.tables import BY_HISTORY, Jobs, Methods
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware, methods_of
 from scheduler.time_shared.problem import SharedNodes
