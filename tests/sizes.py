@@ -28,15 +28,18 @@ def n_parameters(function: ast.FunctionDef) -> int:
 
 def main() -> None:
     lines = {path: len(path.read_text().splitlines()) for path in all_files()}
+    types = [path for package in PACKAGES for path in (ROOT / package).rglob("*.pxd")]
     for package in PACKAGES:
         of_package = [lines[path] for path in files(package)]
         print(f"{package:10} {sum(of_package):7,} lines in {len(of_package):4} modules")
+    n_lines = sum(len(path.read_text().splitlines()) for path in types)
+    print(f"{'.pxd':10} {n_lines:7,} lines in {len(types):4} files")
     middle = median(lines.values())
     print(f"{'all':10} {sum(lines.values()):7,} lines in {len(lines):4} modules, median {middle:g}")
     functions = {
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": node
         for path in lines
-        if "kernels" not in path.parts
+        if "core" not in path.parts
         for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
     }

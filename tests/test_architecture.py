@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 CLOCKS_AND_RANDOM = {"time", "datetime", "random", "secrets", "uuid"}
 ALLOWED = {
-    "scheduler": {"cython", "llvmlite", "numba", "numpy", "scipy", "scheduler"},
+    "scheduler": {"cython", "numpy", "scipy", "scheduler"},
     "site_db": {
         "numpy",
         "pyarrow",

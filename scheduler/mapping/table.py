@@ -80,7 +80,7 @@ def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
 
 
 def _row_after_row(table_s: Floats) -> Floats:
-    """In row-major order, as the kernels need it; read-only."""
+    """In row-major order, as compiled code needs it; read-only."""
     rows_s = np.ascontiguousarray(table_s)
     rows_s.flags.writeable = False
     return rows_s

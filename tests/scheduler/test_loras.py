@@ -71,7 +71,7 @@ def test_by_default_the_social_contract_limits_the_cpu_requirements_on_a_node() 
     assert len(started) == 2, "two tasks of 0.9 CPU are within the limit of 2 CPUs, three are not"
 
 
-def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -> None:
+def test_compiled_code_numbers_policies_and_methods_in_the_order_of_their_names() -> None:
     selections = tables.JUST_FIRST, tables.FIRST_FIT, tables.BEST_FIT, tables.EASY
     node_selections = tables.NORMAL, tables.UNIFORM, tables.UNIFORM_ELSE_NORMAL
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU

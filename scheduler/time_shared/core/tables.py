@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,8 @@ class Nodes(NamedTuple):
         return cls(integers(n), rows, *load, integers(n), floats(n), floats(n))
 
     def copied(self) -> Nodes:
-        return Nodes(*(column.copy() for column in self))
+        columns: Any = (column.copy() for column in self)
+        return Nodes(*columns)
 
 
 class Policy(NamedTuple):
