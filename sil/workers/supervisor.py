@@ -245,7 +245,8 @@ def _end_of(child: int) -> Iterator[list[int]]:
 
 
 class _Output:
-    """What a process prints: the first part of it, in a file that exists if there is any."""
+    """What a process prints: the first part of it, in a file that exists if there is any, or on the terminal,
+    where it is nothing but text."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -255,35 +256,25 @@ class _Output:
     def take(self, data: bytes) -> bool:
         """Whether there was any."""
         if data and self._room:
+            taken, self._room = data[: self._room], max(0, self._room - len(data))
             try:
-                if self._file is None:
-                    self._file = self._opened()
-                self._file.write(self._written(data[: self._room]))
-                self._room = max(0, self._room - len(data))
-                if not self._room:
-                    self._file.write(CUT)
+                if self._path is None:
+                    self._file = sys.stderr.buffer
+                    lines = taken.decode(errors="replace").splitlines()
+                    taken = b"".join(printable(line).encode() + b"\n" for line in lines)
+                elif self._file is None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    self._file = self._path.open("wb")
+                self._file.write(taken if self._room else taken + CUT)
                 self._file.flush()
             except (OSError, AttributeError):  # it cannot be written, or there is no terminal
                 self._room = 0
         return bool(data)
 
-    def _written(self, data: bytes) -> bytes:
-        """On a terminal, nothing but text."""
-        if self._path is not None:
-            return data
-        lines = data.decode(errors="replace").splitlines(keepends=True)
-        return b"".join(printable(line.rstrip("\r\n")).encode() + b"\n" for line in lines)
-
     def close(self) -> None:
         if self._file is not None and self._path is not None:
             with suppress(OSError):
                 self._file.close()
-
-    def _opened(self) -> Any:
-        if self._path is None:
-            return sys.stderr.buffer
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return self._path.open("wb")
 
 
 def _be_the_process(

@@ -147,8 +147,8 @@ class Harness:
             LocalChanged: self._local_changed,
             MessageDue: lambda event: event.act(),
             MonitorNews: self._notify,
-            ArrivalDue: self._next_job_arrived,
-            JobArrived: self._other_job_arrived,
+            ArrivalDue: self._job_arrived,
+            JobArrived: self._job_arrived,
             JobGivenUp: self._job_given_up,
             WakeUp: self._woken,
             RoundDue: self._run_round,
@@ -209,17 +209,14 @@ class Harness:
         self._push_next_change()
         self._world.node_handlers[LocalChanged](event)
 
-    def _next_job_arrived(self, _: ArrivalDue) -> None:
-        job = self._next_arrival
-        assert job is not None
-        self._appoint_next_arrival()
-        self._job_arrived(JobArrived(job))
-
-    def _other_job_arrived(self, event: JobArrived) -> None:
-        self._events.submissions -= 1
-        self._job_arrived(event)
-
-    def _job_arrived(self, event: JobArrived) -> None:
+    def _job_arrived(self, event: ArrivalDue | JobArrived) -> None:
+        """The next one of the workload, or another one."""
+        if isinstance(event, JobArrived):
+            self._events.submissions -= 1
+        else:
+            assert self._next_arrival is not None
+            event = JobArrived(self._next_arrival)
+            self._appoint_next_arrival()
         self._unfinished.add(event.job.id)
         self._idle_rounds = self._idle_wake_ups = 0
         self._trace.note_arrival(self._clock.now_s, event.job)

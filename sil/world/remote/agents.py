@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from scheduler.durability.reliable_delivery import lead_of
@@ -26,10 +26,6 @@ REPEATED_AFTER_S = 10.0
 MOST_S_BETWEEN_REPEATS = 160.0
 
 
-Tell = Callable[[Notice], str | None]
-"""Hands a notice over to the resource manager, if it is running."""
-
-
 class Agents:
     """Start each run at most once, and report that it is over until that is acknowledged.
 
@@ -39,20 +35,16 @@ class Agents:
     site resources that it needs; else it is a fault of the manager.
     """
 
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        tell: Tell,
-        doomed: Container[RunId],
-    ) -> None:
+    def __init__(self, world: World, network: Network, tell: Callable[[Notice], str | None]) -> None:
+        """`tell` hands a notice over to the resource manager, if it is running."""
         self._clock = world.clock
         self._events = world.events
         self._machines = world.machines
         self._trace = world.trace
         self._network = network
         self._tell = tell
-        self._doomed = doomed
+        self.doomed: set[RunId] = set()
+        """Runs that the manager has ordered to stop, or abandoned."""
         self._carry_out = world.dispatcher
         self._lead_of: dict[RunId, int] = {}
         """Of all runs that agents have heard of."""
@@ -123,7 +115,7 @@ class Agents:
         self._over(notice.run, notice)
 
     def _is_waiting_for_a_stop(self, order: DispatchOrder) -> bool:
-        return any(run in self._doomed and _share(order, other) for run, (_, other) in self._active.items())
+        return any(run in self.doomed and _share(order, other) for run, (_, other) in self._active.items())
 
     def _over(self, run: RunId, notice: Notice) -> None:
         self._notices[run] = notice

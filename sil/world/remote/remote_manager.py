@@ -36,7 +36,7 @@ from sil.world.guard.values import Places
 from sil.world.harness import RemainingManager, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
-from sil.world.remote.orders import Leaving, Ordered, Orders
+from sil.world.remote.orders import Ordered, Orders
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
@@ -68,12 +68,12 @@ class RemoteManager(RemainingManager):
         another `clock` is given."""
         self._world = world
         self._clock = world.clock
-        self._doomed: set[RunId] = set()
-        """Runs that the manager has ordered to stop, or abandoned."""
-        self._agents = Agents(world, network, self._tell, self._doomed)
+        self._unfinished: set[JobId] = set()
+        """Jobs that have arrived, and whose end the manager does not know."""
+        self._agents = Agents(world, network, self._tell)
         strike = (lambda: None) if crashes is None else crashes.strike
-        leaving = Leaving(network, strike)
-        orders = Orders(world, leaving, self._agents, self._doomed, Places(ports), self._is_known)
+        is_known = self._unfinished.discard  # the manager knows that a job is complete
+        orders = Orders(world, network, strike, self._agents, Places(ports), is_known)
         self._orders = orders
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
@@ -87,8 +87,6 @@ class RemoteManager(RemainingManager):
         self._crashes = crashes
         self._manager: Manager | None = None
         self._not_submitted: dict[JobId, Job] = {}
-        self._unfinished: set[JobId] = set()
-        """Jobs that have arrived, and whose end the manager does not know."""
         self._calls: deque[Notice | None] = deque()
         self._is_called = False
         self._without_progress, self._progress_s = 0, 0.0
@@ -150,10 +148,6 @@ class RemoteManager(RemainingManager):
         """Users submit jobs again that have arrived: the manager has their answers."""
         for job in jobs:
             self._tell(JobArrived(job))
-
-    def _is_known(self, job: JobId) -> None:
-        """The manager knows that a job is complete."""
-        self._unfinished.discard(job)
 
     def _tell(self, notice: Notice | None) -> str | None:
         """Hand a notice over to the manager, or have it run a round: None. A call during another one, which

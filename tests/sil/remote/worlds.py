@@ -77,9 +77,8 @@ class Operator(RemainingManager):
     def __init__(self, world: World, faults: Sequence[MessageFault] = ()) -> None:
         self.world = world
         self.told: list[tuple[float, Notice]] = []
-        self.doomed: set[RunId] = set()
         network = Network(world.clock, world.events, faults)
-        self.agents = Agents(world, network, self._tell, self.doomed)
+        self.agents = Agents(world, network, self._tell)
 
     def at(self, time_s: float, method: Callable[..., None], *arguments: object) -> None:
         self.world.events.push(time_s, MessageDue(partial(method, *arguments)))
