@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -35,7 +35,7 @@ from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RunTables, timings_frame
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
-from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
+from sil.world.actual_runtimes import Empirical, Spread, Variation
 from sil.world.events import EveryQuantum, OnRequest
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.monitors import Distortion, Noisy, Stale
@@ -48,8 +48,6 @@ Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
 
 NO_FILE = Path(os.devnull)
-_VARIATIONS: dict[str, Callable[[float], Spread]] = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
-"""Distributions of actual run times with a coefficient of variation, by kind."""
 
 
 class DoesNotFit(UserError):
@@ -161,8 +159,8 @@ class Scenario(ABC):
         """The distribution of actual run times around their mean."""
         table = self.experiment.run_times
         if isinstance(table, VariationTable):
-            return _VARIATIONS[table.kind](table.coefficient_of_variation)
-        return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else NoSpread()
+            return Variation(table.kind, table.coefficient_of_variation)
+        return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else Variation()
 
     @property
     def admission(self) -> Admission:

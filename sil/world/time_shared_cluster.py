@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, compiled
 from scheduler.time_shared.social_contract import MOST_CPU, SocialContract, sum_in_order
-from sil.world.actual_runtimes import Normal, Spread
+from sil.world.actual_runtimes import Spread, Variation
 from sil.world.events import LocalChanged
 from sil.world.monitors import Sampling
 
@@ -199,7 +199,7 @@ class TimeSharedCluster:
     local_load: LocalUsers | None = None
     sharing: Sharing = field(default_factory=Fluid)
     sampling: Sampling = field(default_factory=Sampling)
-    run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
+    run_to_run: Spread = field(default_factory=lambda: Variation("normal", 0.03))
     """The distribution of execution times, relative to the time measured in isolation."""
     control_delay_s: float = 0.0
     """The delay with which the coscheduler stops and continues jobs."""

@@ -22,7 +22,7 @@ from sil.runs.simulation import RunKey
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact, RunTables
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import Normal, NoSpread
+from sil.world.actual_runtimes import Variation
 from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
@@ -31,7 +31,8 @@ from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUse
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
-EXACT = TimeSharedCluster(run_to_run=NoSpread())
+EXACT = TimeSharedCluster(run_to_run=Variation())
+VARYING = TimeSharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Variation("normal", 0.5))
 
 
 def rates_on(machines: SharedMachines, n: int) -> list[tuple[int, float, float]]:
@@ -92,7 +93,7 @@ def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
     kinds: list[tuple[str, int]],
 ) -> None:
     scheduler = Loras(ordering, selection, node_selection, method)
-    cluster = TimeSharedCluster(sharing=sharing, run_to_run=NoSpread())
+    cluster = TimeSharedCluster(sharing=sharing, run_to_run=Variation())
     done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
     actual_s = ends(done)
     assert len(done.predictions) == len(kinds)
@@ -114,7 +115,10 @@ def test_a_predictor_does_not_see_the_actual_run_times() -> None:
     jobs = jobs_of(KINDS)
     first = [
         dict(run(cluster, jobs, Loras()).predictions.select("job", "end_s").iter_rows())
-        for cluster in (EXACT, TimeSharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Normal(0.5)))
+        for cluster in (
+            EXACT,
+            VARYING,
+        )
     ]
     assert first[0] == first[1]
 
@@ -201,7 +205,7 @@ def test_a_new_job_does_not_change_the_past_slowdown_of_local_users() -> None:
 def test_a_job_that_stops_as_it_starts_reports_its_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
     cluster = TimeSharedCluster(
-        (512.0,), local_load=LocalUsers(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
+        (512.0,), local_load=LocalUsers(1.0), sampling=Sampling(delay_s=1e6), run_to_run=Variation()
     )
     known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
     jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
@@ -353,7 +357,7 @@ def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
 
 def test_with_exact_rates_and_no_sharing_the_first_job_starts_no_later_than_reserved() -> None:
     """At MPL 1 no jobs share a node, so what EASY reserves for the first of the queue is certain."""
-    cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
+    cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=Variation())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
     starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
     heads = {}

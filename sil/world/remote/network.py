@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nextafter
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -24,50 +24,26 @@ class MessageFault(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Delayed(MessageFault):
-    """Messages are late, by exponential times; so they also overtake each other."""
+class Unreliable(MessageFault):
+    """A share of the messages sent before `until_s` is lost, held back for `by_s` so that later ones overtake
+    them, or repeated after an exponential time of this mean; or all are late by such times."""
 
-    mean_s: float
+    how: Literal["lost", "late", "repeated", "reordered"]
     rng: np.random.Generator
+    share: float = 1.0
+    by_s: float = 0.0
+    until_s: float = inf
 
     def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s + float(self.rng.exponential(self.mean_s))
-
-
-@dataclass(frozen=True, slots=True)
-class Lost(MessageFault):
-    share: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
+        if sent_s >= self.until_s:
+            return (arrive_s,)
+        if self.how == "late":
+            return (arrive_s + float(self.rng.exponential(self.by_s)),)
         if self.rng.random() >= self.share:
-            yield arrive_s
-
-
-@dataclass(frozen=True, slots=True)
-class Duplicated(MessageFault):
-    """A share of messages arrives twice, the second copy an exponential time after the first."""
-
-    share: float
-    mean_s: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s
-        if self.rng.random() < self.share:
-            yield arrive_s + float(self.rng.exponential(self.mean_s))
-
-
-@dataclass(frozen=True, slots=True)
-class Reordered(MessageFault):
-    """A share of messages is held back for `by_s`, so that later ones overtake them."""
-
-    share: float
-    by_s: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s + (self.by_s if self.rng.random() < self.share else 0.0)
+            return (arrive_s,)
+        if self.how == "reordered":
+            return (arrive_s + self.by_s,)
+        return () if self.how == "lost" else (arrive_s, arrive_s + float(self.rng.exponential(self.by_s)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +58,6 @@ class Partition(MessageFault):
         overlaps = sent_s < self.to_s and arrive_s >= self.from_s
         if machine not in self.machines or not overlaps:
             yield arrive_s
-
-
-@dataclass(frozen=True, slots=True)
-class Until(MessageFault):
-    """A fault that affects only messages sent before `time_s`."""
-
-    time_s: float
-    fault: MessageFault
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        if sent_s < self.time_s:
-            return self.fault.copies(machine, sent_s, arrive_s)
-        return (arrive_s,)
 
 
 class Network:

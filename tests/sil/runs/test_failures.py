@@ -28,7 +28,7 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import FAILED, Fact, RunTables
 from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
 from sil.world.failures import FailingRuns, Flapping, Hindrances, RandomFailures, TimedChange, failing_runs
@@ -150,7 +150,7 @@ class Jumping(ResourceManager):
 
 def test_when_a_run_is_lost_all_machines_of_the_rack_are_down_already() -> None:
     clock, events, recorder = SimClock(), EventQueue(), TraceRecorder()
-    actual = ActualRuntimes(EtcMatrix.from_dense(np.full((1, 2), 10.0)), NoSpread(), np.full(1, 0.5))
+    actual = ActualRuntimes(EtcMatrix.from_dense(np.full((1, 2), 10.0)), Variation(), np.full(1, 0.5))
     machines = DedicatedMachines(site(2), actual, events, ((0,), (1,)))
     changes = iter([(5.0, StateChange((0, 1), False)), (9.0, StateChange((0, 1), True))])
     world = World(clock, events, recorder, machines, SimMonitor(clock), OnRequest(), changes)
