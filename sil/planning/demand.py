@@ -64,7 +64,7 @@ def expected_times(
     """A job of each size of these classes, and the expected times of these."""
     of = ((name, size) for name in names for size in table.sizes.get(name, (None,)))
     jobs = [Job(JobId(k), name, 0.0, size=size) for k, (name, size) in enumerate(of)]
-    return jobs, in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+    return jobs, in_use.expected_times(jobs)
 
 
 def alike_nodes(scenario: NodesScenario) -> list[AlikeNodes]:

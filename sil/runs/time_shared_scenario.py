@@ -52,16 +52,15 @@ class TimeSharedScenario(Scenario):
     def places(self) -> Mapping[str, tuple[int, ...]]:
         return {name: (n,) for n, name in enumerate(self.nodes.names)}
 
-    def site(self, replication: int) -> SiteModel:
-        return _Nodes(self, replication)
+    def site(self) -> SiteModel:
+        return _Nodes(self)
 
-    def jobs(self, replication: int) -> list[Job]:
+    def jobs(self) -> list[Job]:
         """With the turnaround limits that they request."""
-        jobs, limits = super().jobs(replication), self.table.limits
+        jobs, limits = super().jobs(), self.table.limits
         if limits is None:
             return jobs
-        rng = self.streams(replication).of("limits")
-        factors = rng.uniform(*limits.times_alone, len(jobs)).tolist()
+        factors = self.streams.of("limits").uniform(*limits.times_alone, len(jobs)).tolist()
         needs = [self.nodes.known.requirement(job) for job in jobs]
         return [
             job if needed is None else job._replace(limit_s=factor * needed.exe_s)
@@ -92,12 +91,10 @@ class TimeSharedScenario(Scenario):
             control_delay_s=table.coscheduling.control_delay_s,
         )
 
-    def predictors(
-        self, host: Host, scheduler: InProcess, clock: Clock, replication: int
-    ) -> dict[str, Predictor]:
+    def predictors(self, host: Host, scheduler: InProcess, clock: Clock) -> dict[str, Predictor]:
         """The predictors that fit the scheduler, each with its own instance of it."""
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
-        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams(replication).scheduler_seed
+        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams.scheduler_seed
         return {
             label: predictors.make(
                 predictors.read(label),
@@ -207,15 +204,13 @@ def _sharing(table: SharedNodesTable) -> Sharing:
 class _Nodes(TimeSharedSystem):
     """The cluster of a site, with the jobs of a replication."""
 
-    def __init__(self, scenario: TimeSharedScenario, replication: int) -> None:
-        jobs, streams = scenario.jobs(replication), scenario.streams(replication)
-        super().__init__(scenario.cluster, jobs, scenario.nodes.known, streams)
+    def __init__(self, scenario: TimeSharedScenario) -> None:
+        super().__init__(scenario.cluster, scenario.jobs(), scenario.nodes.known, scenario.streams)
         self._scenario = scenario
-        self._replication = replication
 
     def manager(
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
     ) -> StartingManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
-        predictors = scenario.predictors(asking.host, scheduler, ports.clock, self._replication)
+        predictors = scenario.predictors(asking.host, scheduler, ports.clock)
         return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)

@@ -172,7 +172,7 @@ def test_more_kinds_of_failures_leave_the_others_as_they_were(tmp_path: Path) ->
     more = f"{few}[failures.interconnects]\n{means}[failures.groups.rack]\nsize = 4\n{means}{POISON}"
     changes = []
     for text in (few, more):
-        of_both = scenario(tiny_experiment(tmp_path, text)).outages({"f1": 0, "f2": 1, "s1": 2, "s2": 3}, 0)
+        of_both = scenario(tiny_experiment(tmp_path, text)).outages({"f1": 0, "f2": 1, "s1": 2, "s2": 3})
         changes.append(list(itertools.takewhile(lambda change: change[0] < 5_000.0, of_both)))
     alone, among_others = changes
     assert [change for change in among_others if change in alone] == alone
