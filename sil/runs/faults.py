@@ -15,7 +15,7 @@ from sil.settings.experiment_file import Experiment
 from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTable
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
-from sil.world.failures import Flapping, Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
+from sil.world.failures import Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
 
@@ -71,8 +71,8 @@ def hindrances(
 
 
 def _process(table: RandomFailuresTable) -> RandomFailures:
-    flapping = Flapping(**table.flapping.model_dump()) if table.flapping else Flapping()
-    return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, flapping)
+    flapping = table.flapping.model_dump() if table.flapping else {}
+    return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, **flapping)
 
 
 Make = Callable[[Ports], Manager]

@@ -177,9 +177,9 @@ def _answer_all(
     reply: Callable[[str], None] = lambda answer: None,
 ) -> None:
     """By default, nothing is received and sent: the same simulation, where the scheduler answers."""
-    from sil.batsim.serving import MessageClock, ServedScheduler
+    from sil.batsim.serving import ServedScheduler
 
-    def made(clock: MessageClock) -> AnyScheduler:
+    def made(clock: Clock) -> AnyScheduler:
         guard = Guard(clock, limit_s, cpu_time=None)
         return GuardedScheduler(host.respondent(spec, 0, guard), guard)
 

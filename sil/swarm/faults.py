@@ -12,7 +12,6 @@ from scheduler.model import JobId
 from scheduler.ports import Clock
 from sil.world.failures import (
     FailingRuns,
-    Flapping,
     Hindrances,
     Outage,
     RandomFailures,
@@ -117,7 +116,7 @@ class Faulty:
     def flap(
         self, rng: np.random.Generator, machines: list[int], between_s: float, times: int, each_s: float
     ) -> None:
-        flapping = RandomFailures(between_s, each_s, Flapping(times, each_s))
+        flapping = RandomFailures(between_s, each_s, times, each_s)
         self._fail(flapping, [(j,) for j in machines], rng)
 
     def _fail(self, of: RandomFailures, groups: list[tuple[Any, ...]], rng: np.random.Generator) -> None:

@@ -118,17 +118,11 @@ class Crashes:
         self._steps_left = int(self._rng.integers(MOST_STEPS))
 
 
-class MemoryJournal:
+class MemoryJournal(list[JournalEntry]):
     """A journal that lasts as long as the simulation; entries are kept, not copied."""
 
-    def __init__(self) -> None:
-        self._entries: list[JournalEntry] = []
-
-    def append(self, entry: JournalEntry) -> None:
-        self._entries.append(entry)
-
     def entries(self) -> Iterable[JournalEntry]:
-        return tuple(self._entries)
+        return tuple(self)
 
 
 class CrashingJournal:

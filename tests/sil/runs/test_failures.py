@@ -31,7 +31,7 @@ from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
-from sil.world.failures import FailingRuns, Flapping, Hindrances, RandomFailures, TimedChange, failing_runs
+from sil.world.failures import FailingRuns, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
@@ -80,19 +80,19 @@ def up_share(changes: Iterator[TimedChange], horizon_s: float) -> float:
     return up_s / since_s
 
 
-@pytest.mark.parametrize("flapping", [Flapping(), Flapping(3, 2.0)])
+@pytest.mark.parametrize("flapping", [(), (3, 2.0)])
 def test_a_rack_is_available_for_its_time_between_failures_in_the_time_of_a_whole_cycle(
-    flapping: Flapping,
+    flapping: tuple[Any, ...],
 ) -> None:
-    process = RandomFailures(100.0, 25.0, flapping)
+    process = RandomFailures(100.0, 25.0, *flapping)
     measured = up_share(process.changes([(0, 1, 2)], np.random.default_rng(1)), 1e6)
-    flaps_s = flapping.times * flapping.each_s
+    flaps_s = process.times * process.each_s
     # Some 8,000 cycles: the standard deviation of the share is about 0.0025.
     assert measured == pytest.approx((100.0 + flaps_s) / (125.0 + 2 * flaps_s), abs=0.01)
 
 
 def test_after_its_repair_a_flapping_machine_is_up_and_down_so_many_times() -> None:
-    process = RandomFailures(1e6, 500.0, Flapping(2, 3.0))
+    process = RandomFailures(1e6, 500.0, 2, 3.0)
     times_s = [time_s for time_s, _ in itertools.islice(process.changes([(0,)], np.random.default_rng(5)), 7)]
     steps_s = np.diff(times_s)
     assert steps_s[1:5] == pytest.approx([3.0] * 4)  # up, down, up, down, after the repair
