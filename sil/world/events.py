@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import floor, inf
-from typing import Protocol
 
 from scheduler.model import Job, JobId, RunId
 from scheduler.notices import JobArrived, MonitorNews, RunPreempted
@@ -232,12 +231,6 @@ _ROUND, _ARRIVAL, _WAKE_UP = RoundDue(), ArrivalDue(), WakeUp()
 _NEVER: tuple[float, int, int, AnyEvent] = (inf, 0, 0, _ROUND)
 
 
-class RoundPolicy(Protocol):
-    def due_s(self, now_s: float, last_s: float | None) -> float:
-        """The time of the round requested now; `last_s` is the time of the previous round, if any."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class EveryQuantum:
     """At the next multiple of the quantum, as in Collins and George (10 s)."""
@@ -245,6 +238,7 @@ class EveryQuantum:
     quantum_s: float
 
     def due_s(self, now_s: float, last_s: float | None) -> float:
+        """The time of the round requested now; `last_s` is the time of the previous round, if any."""
         boundary = floor(now_s / self.quantum_s)
         while boundary * self.quantum_s < now_s or boundary * self.quantum_s == last_s:
             boundary += 1
@@ -261,3 +255,6 @@ class OnRequest:
         if last_s is None or last_s + self.least_distance_s <= now_s:
             return now_s
         return last_s + self.least_distance_s
+
+
+RoundPolicy = EveryQuantum | OnRequest

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nextafter
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -15,16 +15,8 @@ from scheduler.ports import Clock
 from sil.world.events import EventQueue, MessageDue
 
 
-class MessageFault(Protocol):
-    """What becomes of messages between the manager and a machine, in either direction."""
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        """When copies of a message arrive that would arrive at `arrive_s`; none if it is lost."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Unreliable(MessageFault):
+class Unreliable:
     """A share of the messages sent before `until_s` is lost, held back for `by_s` so that later ones overtake
     them, or repeated after an exponential time of this mean; or all are late by such times."""
 
@@ -35,6 +27,7 @@ class Unreliable(MessageFault):
     until_s: float = inf
 
     def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
+        """When copies of a message arrive that would arrive at `arrive_s`; its other end is `machine`."""
         if sent_s >= self.until_s:
             return (arrive_s,)
         if self.how == "late":
@@ -47,7 +40,7 @@ class Unreliable(MessageFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition(MessageFault):
+class Partition:
     """From `from_s` to `to_s`, `machines` are separated from the manager; what runs there continues."""
 
     machines: frozenset[int]
@@ -58,6 +51,9 @@ class Partition(MessageFault):
         overlaps = sent_s < self.to_s and arrive_s >= self.from_s
         if machine not in self.machines or not overlaps:
             yield arrive_s
+
+
+MessageFault = Unreliable | Partition
 
 
 class Network:
