@@ -39,7 +39,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
     The second and the fourth ask for a manager that does everything when it is due; the fourth for messages
     that arrive at once or never.
     """
-    runs = list(remote.ordered.values())
+    runs = list(remote.orders.ordered.values())
     before = [ordered for ordered in runs if ordered.ordered_s < faulty.settled_s]
     is_punctual = faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s
     messages = faulty.messages
@@ -56,7 +56,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
 
 
 def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Breach]:
-    unacknowledged = set(remote.unacknowledged)
+    unacknowledged = set(remote.agents.notices)
     for ordered in runs:
         run, job = ordered.order.run, ordered.order.job.id
         if ordered.over_s == inf:

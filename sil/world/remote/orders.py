@@ -9,6 +9,7 @@ from math import inf
 
 from scheduler.durability.reliable_delivery import lead_of
 from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.notices import RunEnded
 from sil.world.guard.values import Places
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
@@ -92,7 +93,7 @@ class Orders:
     def acknowledge(self, run: RunId) -> None:
         ordered, now_s = self.ordered[run], self._world.clock.now_s
         lead = lead_of(ordered.order)
-        if self._agents.has_ended(run) and ordered.abandoned_s == inf:
+        if isinstance(self._agents.notices.get(run), RunEnded) and ordered.abandoned_s == inf:
             self._is_known(ordered.order.job.id)
         ordered.answered(now_s)
         ordered.over_s = min(ordered.over_s, now_s)

@@ -100,7 +100,7 @@ def test_an_order_that_needs_a_machine_that_is_down_comes_back_as_a_lost_run() -
     operator.at(1.0, operator.agents.on_order, order(0, (0, 1)))
     operator.until(5.0)
     assert operator.kinds() == [(1.0, RunLost)]
-    assert operator.agents.n_active == 0
+    assert not operator.agents.active
 
 
 def test_an_order_for_a_machine_whose_run_has_still_to_stop_is_refused_and_not_started_later() -> None:
