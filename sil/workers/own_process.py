@@ -91,9 +91,8 @@ class OwnProcess:
         return self._messages.fileno()
 
     def receive(self, most_bytes: float) -> Message:
-        """Wait for the next message. Raises Died,
-        `from_outside` if that may be an accident: if
-        the process was not killed after as many messages in each of several tries."""
+        """Wait for the next message. Raises Died, `from_outside` if that may be an accident: if the process
+        was not killed after as many messages in each of several tries."""
         if self._takes_nothing:
             raise Died(PROCESS_SURVIVES, "does not take what is sent to it")
         since_s = time.monotonic()
@@ -214,11 +213,8 @@ class OwnProcess:
         if self._limits is not None and status in (TOO_MUCH_MEMORY, TOO_MANY_TASKS):
             rule, text = KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads"
             if status == TOO_MUCH_MEMORY:
-                most = f"{self._limits.memory_mb:g} MB"
-                rule, text = (
-                    KEEPS_TO_MEMORY,
-                    f"it and its children need more than the {most} that they may use",
-                )
+                rule, most = KEEPS_TO_MEMORY, f"{self._limits.memory_mb:g} MB"
+                text = f"it and its children need more than the {most} that they may use"
             return Died(rule, "was ended at a limit", text)
         if status < 0:
             how = f"was ended by signal {-status} ({signal.Signals(-status).name})"
