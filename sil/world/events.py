@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import floor, inf
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import JobArrived, MonitorNews, RunPreempted
+from scheduler.notices import JobArrived, MonitorNews, RunLost, RunPreempted
 
 
 class SimClock:
@@ -41,8 +41,9 @@ class Event:
     __slots__ = ()
 
 
-AnyEvent = Event | JobArrived | RunPreempted | MonitorNews
-"""These notices are events, too: `JobArrived` is that of a job which is not part of the workload."""
+AnyEvent = Event | JobArrived | RunPreempted | RunLost | MonitorNews
+"""These notices are events, too: `JobArrived` of a job which is not part of the workload, and `RunLost` of an
+order which needs something that is down."""
 
 
 @dataclass(slots=True)
@@ -57,14 +58,6 @@ class ReleaseDue(Event):
     """A run ends now and its nodes are free; its `EndDue` follows."""
 
     run: RunId
-
-
-@dataclass(slots=True)
-class OrderOvertaken(Event):
-    """A dispatch order needs something that is down: machines by index, interconnects by name."""
-
-    run: RunId
-    found_down: tuple[int | str, ...]
 
 
 Subject = int | str
@@ -136,7 +129,7 @@ class RoundDue(Event):
 Order = Mapping[type[AnyEvent], int]
 """The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
 
-_RUN_NOTICES = (EndDue, ReleaseDue, OrderOvertaken, RunPreempted)
+_RUN_NOTICES = (EndDue, ReleaseDue, RunLost, RunPreempted)
 _CHANGES = (MessageDue, StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
@@ -149,7 +142,7 @@ DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobGi
 
 ARCHIVE = _order(
     *(RoundDue, ReleaseDue, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
-    *(EndDue, OrderOvertaken, RunPreempted, JobGivenUp),
+    *(EndDue, RunLost, RunPreempted, JobGivenUp),
 )
 """All runs that end as estimated release their nodes; then jobs arrive; then completions are reported, in
 order of start; with a round after each. This is the order of the simulator used by Gaussier, Glesser, Reis

@@ -32,7 +32,6 @@ from sil.world.events import (
     JobGivenUp,
     LocalChanged,
     MessageDue,
-    OrderOvertaken,
     ReleaseDue,
     RoundDue,
     RoundPolicy,
@@ -139,9 +138,7 @@ class Harness:
             **world.node_handlers,
             EndDue: self._run_ended,
             ReleaseDue: self._run_released,
-            OrderOvertaken: lambda event: self._notify(
-                RunLost(event.run, self._clock.now_s, event.found_down)
-            ),
+            RunLost: self._notify,
             RunPreempted: self._notify,
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
