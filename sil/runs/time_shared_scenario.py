@@ -25,7 +25,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
-from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUsers, Sharing, TimeSharedCluster
+from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 
 class TimeSharedScenario(Scenario):
@@ -85,7 +85,11 @@ class TimeSharedScenario(Scenario):
             memory_mb=self.nodes.memory_mb,
             contract=self.nodes.contract,
             local_load=LocalUsers(**users.model_dump()) if users and users.share_of_nodes else None,
-            sharing=_sharing(table),
+            sharing=Sharing(
+                table.sharing,
+                coscheduling_loss=table.coscheduling.loss,
+                overhead=table.coscheduling.overhead,
+            ),
             sampling=Sampling(**table.monitors.model_dump()),
             run_to_run=self.spread,
             control_delay_s=table.coscheduling.control_delay_s,
@@ -186,19 +190,6 @@ class _AnyOther:
 
     def schedule(self, problem: object) -> NodeSchedule:
         raise NotImplementedError  # never runs: it stands for a plug-in that must not be imported here
-
-
-def _sharing(table: SharedNodesTable) -> Sharing:
-    loss, overhead = table.coscheduling.loss, table.coscheduling.overhead
-    match table.sharing:
-        case "fluid":
-            return Fluid(coscheduling_loss=loss, overhead=overhead)
-        case "coupled":
-            return Coupled(coscheduling_loss=loss, overhead=overhead)
-        case "by_mpl":
-            return ByMpl()
-        case "by_cpu":
-            return ByCpu()
 
 
 class _Nodes(TimeSharedSystem):
