@@ -26,7 +26,6 @@ from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve, resolve_all
 from sil.settings.experiment_file import (
     EmpiricalTable,
-    EveryQuantumTable,
     Experiment,
     PoissonTable,
     VariationTable,
@@ -39,7 +38,7 @@ from sil.trace.facts import RunTables, timings_frame
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Spread, Variation
-from sil.world.events import EveryQuantum, OnRequest
+from sil.world.events import Rounds
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
@@ -224,9 +223,7 @@ class Scenario(ABC):
         if faults.is_remote(experiment):
             network = partial(faults.RemoteSettings(experiment, places, streams).manager, most, decisions)
         return Disturbances(
-            rounds=EveryQuantum(rounds.quantum_s)
-            if isinstance(rounds, EveryQuantumTable)
-            else OnRequest(rounds.least_distance_s),
+            rounds=Rounds(**rounds.model_dump(include={"quantum_s", "least_distance_s"})),
             changes=self.outages({name: n for n, name in enumerate(places)}),
             distortions=distortions,
             hindrances=hindrances,

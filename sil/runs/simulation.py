@@ -26,7 +26,7 @@ from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import DEFAULT, EventQueue, OnRequest, Order, RoundPolicy, SimClock
+from sil.world.events import DEFAULT, EventQueue, Order, Rounds, SimClock
 from sil.world.failures import Hindrances, TimedChange, in_order_of_time
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import Handlers, World
@@ -104,7 +104,7 @@ class Disturbances:
     are reported, what is slow or fails, how often a job is requeued after failed runs (None: none fail)."""
 
     order: Order = field(default_factory=lambda: DEFAULT)
-    rounds: RoundPolicy = field(default_factory=OnRequest)
+    rounds: Rounds = field(default_factory=Rounds)
     changes: Iterable[TimedChange] = ()
     distortions: Sequence[Distortion] = ()
     hindrances: Hindrances | None = None

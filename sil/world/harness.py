@@ -34,7 +34,7 @@ from sil.world.events import (
     MessageDue,
     ReleaseDue,
     RoundDue,
-    RoundPolicy,
+    Rounds,
     SimClock,
     StateChange,
     Subject,
@@ -68,7 +68,7 @@ class World:
     trace: TraceRecorder
     machines: ExecutionModel
     monitor: SimMonitor
-    rounds: RoundPolicy
+    rounds: Rounds
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     """Outages and what local users demand, in order of time."""
     node_handlers: Handlers = field(default_factory=dict)

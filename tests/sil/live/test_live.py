@@ -34,7 +34,7 @@ from sil.trace.reading import read_trace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
 from sil.world.actual_runtimes import ActualRuntimes, Variation
-from sil.world.events import OnRequest, SimClock
+from sil.world.events import Rounds, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
@@ -204,7 +204,7 @@ def test_a_forgotten_job_is_named_instead_of_waiting_forever(gives_reasons: bool
         shared, clock, trace = Shared(real, HERE), SimClock(), TraceRecorder()
         events = RealEvents(shared)
         machines = RealMachines(shared, of_one, actual, events)
-        world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+        world = World(clock, events, trace, machines, SimMonitor(clock), Rounds())
         manager = ForgettingManager(world.dispatcher, gives_reasons)
         with pytest.raises(SchedulerFault, match=sentence) as caught:
             world.run(jobs, manager)

@@ -21,7 +21,7 @@ from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, Variation
-from sil.world.events import EventQueue, OnRequest, SimClock
+from sil.world.events import EventQueue, Rounds, SimClock
 from sil.world.failures import Outage
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault
 from sil.world.harness import World
@@ -93,7 +93,7 @@ def test_wherever_the_manager_crashes_each_run_on_a_machine_is_recorded_once() -
         experience, clock, events = TableExperience(site, {"work": [10.0]}), SimClock(), EventQueue()
         actual = ActualRuntimes(EtcMatrix.from_dense(np.full((3, 1), 10.0)), Variation(), np.zeros(3))
         machines = DedicatedMachines(site, actual, events, [(0,)])
-        world = World(clock, events, TraceRecorder(), machines, SimMonitor(clock), OnRequest())
+        world = World(clock, events, TraceRecorder(), machines, SimMonitor(clock), Rounds())
         ports = OnMachines(clock, world.dispatcher, site, world.monitor, experience)
         crashes = CrashesAt(step)
         Remote(world, Records, ports=ports, n_machines=1, crashes=crashes).run(jobs)

@@ -24,7 +24,7 @@ from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports
 from sil.outcome.invariants.checker import Capacity, first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
-from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
+from sil.world.events import EventQueue, MessageDue, Rounds, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import RemainingManager, World
 from sil.world.machines.nodes import ConsumableMachines, SpaceSharedMachines
@@ -68,7 +68,7 @@ def world_of(
     if nodes:
         machines = ConsumableMachines(nodes, lasts_s, events, site_resources)
     changes = in_order_of_time(listed_outages(outages))
-    return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), OnRequest(), changes)
+    return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), Rounds(), changes)
 
 
 class Operator(RemainingManager):

@@ -30,7 +30,7 @@ from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.dispatcher import SimDispatcher
-from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
+from sil.world.events import EventQueue, Rounds, SimClock, StateChange
 from sil.world.failures import FailingRuns, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
@@ -153,7 +153,7 @@ def test_when_a_run_is_lost_all_machines_of_the_rack_are_down_already() -> None:
     actual = ActualRuntimes(EtcMatrix.from_dense(np.full((1, 2), 10.0)), Variation(), np.full(1, 0.5))
     machines = DedicatedMachines(site(2), actual, events, ((0,), (1,)))
     changes = iter([(5.0, StateChange((0, 1), False)), (9.0, StateChange((0, 1), True))])
-    world = World(clock, events, recorder, machines, SimMonitor(clock), OnRequest(), changes)
+    world = World(clock, events, recorder, machines, SimMonitor(clock), Rounds(), changes)
     manager = Jumping(world.dispatcher)
     world.run([Job(JobId(0), "work", 0.0)], manager)
     assert [loss.found_down for loss in manager.losses] == [(0, 1), (1,)]

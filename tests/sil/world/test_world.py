@@ -18,11 +18,10 @@ from sil.world.events import (
     AnyEvent,
     EndDue,
     EventQueue,
-    EveryQuantum,
     JobArrived,
     MonitorNews,
-    OnRequest,
     RoundDue,
+    Rounds,
     SimClock,
     StateChange,
 )
@@ -63,15 +62,15 @@ def test_time_never_goes_backwards() -> None:
 def test_rounds_every_quantum_occur_once_at_each_multiple(
     now_s: float, last_s: float | None, due_s: float
 ) -> None:
-    assert EveryQuantum(10.0).due_s(now_s, last_s) == due_s
+    assert Rounds(quantum_s=10.0).due_s(now_s, last_s) == due_s
 
 
 def test_a_job_that_arrives_at_a_fractional_quantum_boundary_joins_that_round() -> None:
-    assert EveryQuantum(0.1).due_s(3 * 0.1, None) == 3 * 0.1
+    assert Rounds(quantum_s=0.1).due_s(3 * 0.1, None) == 3 * 0.1
 
 
 def test_rounds_on_request_are_immediate_but_keep_a_minimum_interval() -> None:
-    policy = OnRequest(5.0)
+    policy = Rounds(5.0)
     assert policy.due_s(2.0, None) == 2.0
     assert policy.due_s(2.0, 0.0) == 5.0
     assert policy.due_s(9.0, 0.0) == 9.0
