@@ -99,6 +99,8 @@ def compile_modules(target: Path | None = None) -> list[str]:
     build.force = CHECKS_BOUNDS
     build.ensure_finalized()
     build.run()
+    if CHECKS_BOUNDS:
+        shutil.rmtree("build/c")  # so that all is compiled again without checks
     return [build.get_ext_filename(extension.name) for extension in extensions]
 
 

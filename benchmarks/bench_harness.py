@@ -58,7 +58,7 @@ def main() -> None:
             began = time.perf_counter()
             timings = scenario.run(RunKey(0, 0, "mct")).timings
             whole_us = 1e6 * (time.perf_counter() - began) / n
-            jobs = scenario.jobs(0)
+            jobs = scenario.jobs()
             began = time.perf_counter()
             bare_mct(jobs, in_use)
             bare_us = 1e6 * (time.perf_counter() - began) / n

@@ -247,7 +247,11 @@ does(
         for number in _FROM_ANYONE
     },
 )
-does(HARMLESS, signals_its_parent=lambda: _signal(os.getppid(), *_FROM_ANYONE, signal.SIGUSR1))
+does(
+    HARMLESS,
+    signals_its_parent=lambda: _signal(os.getppid(), *_FROM_ANYONE, signal.SIGUSR1),
+    stops_its_parent=lambda: (tell(), time.sleep(0.1), _signal(os.getppid(), signal.SIGSTOP)),
+)
 
 
 @fault
@@ -263,13 +267,6 @@ def detaches_and_kills_its_parent() -> None:
         ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
     _signal(os.getppid(), signal.SIGKILL)
     stay()
-
-
-@harmless
-def stops_its_parent() -> None:
-    tell()
-    time.sleep(0.1)
-    _signal(os.getppid(), signal.SIGSTOP)
 
 
 _asked = 0
@@ -305,29 +302,13 @@ def loops_and_catches_everything() -> None:
             time.sleep(0.01)
 
 
-@fault
-def waits_for_a_lock() -> None:
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-
-
-@fault
-def ignores_alarms() -> None:
-    signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    stay()
-
-
-@fault
-def blocks_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    stay()
-
-
 does(
     FAULTS,
     sleeps=stay,
     hangs_in_c=lambda: sum(range(10**12)),
+    waits_for_a_lock=lambda: (lock := threading.Lock()).acquire() and lock.acquire(),
+    ignores_alarms=lambda: (signal.signal(signal.SIGALRM, signal.SIG_IGN), stay()),
+    blocks_signals=lambda: (signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()), stay()),
     waits_for_a_process_without_end=lambda: subprocess.run(["sleep", "600"], check=False),
 )
 
@@ -348,12 +329,6 @@ def starts_a_busy_thread() -> None:
             time.sleep(0.001)
 
     threading.Thread(target=work, daemon=True).start()
-
-
-@harmless
-def forks_five_times() -> None:
-    for _ in range(5):
-        _child(lambda: None)
 
 
 @harmless
@@ -379,6 +354,7 @@ does(
     HARMLESS,
     starts_a_thread=lambda: threading.Thread(target=threading.Event().wait).start(),
     forks=lambda: _child(tell),
+    forks_five_times=lambda: [_child(lambda: None) for _ in range(5)],
     forks_and_goes_on=os.fork,
     forks_into_its_own_group=lambda: _child(lambda: (os.setpgid(0, 0), tell())),
     starts_a_program=lambda: subprocess.Popen(["sleep", "600"], start_new_session=True),
@@ -390,21 +366,10 @@ does(
 
 
 @harmless
-def prints_megabytes() -> None:
-    for _ in range(32):
-        os.write(1, b"x" * (1 << 20))
-
-
-@harmless
 def closes_its_output() -> None:
     sys.stdout.close()
     sys.stderr = None  # type: ignore[assignment]
     os.closerange(1, 3)
-
-
-@harmless
-def reads_its_input() -> None:
-    assert sys.stdin.read() == ""
 
 
 @harmless
@@ -420,6 +385,8 @@ def replaces_its_output() -> None:
 does(
     HARMLESS,
     prints=lambda: print("deciding"),
+    prints_megabytes=lambda: [os.write(1, b"x" * (1 << 20)) for _ in range(32)],
+    reads_its_input=lambda: sys.stdin.read() and throw(AssertionError("there is input")),
     prints_without_end=lambda: print("x" * 3_000_000, flush=True),
     prints_escape_sequences=lambda: print(_ESCAPES),
 )
@@ -433,11 +400,6 @@ def replaces_functions_of_numpy() -> Any:
     for name in ("array", "zeros", "empty", "asarray", "frombuffer"):
         setattr(np, name, None)
     return np.zeros(1)
-
-
-@fault
-def replaces_the_encoder() -> None:
-    json.dumps = lambda *_, **__: "{}"
 
 
 @fault
@@ -459,12 +421,6 @@ def replaces_the_clock() -> None:
 def replaces_builtins() -> None:
     for name in ("len", "float", "int", "isinstance", "zip"):
         setattr(builtins, name, None)
-
-
-@fault
-def empties_the_modules() -> None:
-    sys.modules.clear()
-    raise KeyError("where is it")
 
 
 @fault
@@ -504,6 +460,8 @@ def _send(text: bytes) -> None:
 _NO_NUMBERS = b'{"asked": NaN, "jobs": 1e999, "took": [0.1, 0.1, 0.1], "starts": [], "again": -Infinity}'
 does(
     FAULTS,
+    replaces_the_encoder=lambda: setattr(json, "dumps", lambda *_, **__: "{}"),
+    empties_the_modules=lambda: (sys.modules.clear(), throw(KeyError("where is it"))),
     answers_for_the_testbed=lambda: _send(b'{"fault": ["known-job", "no job", 1' + b"0" * 30 + b"]}"),
     sends_numbers_that_are_none=lambda: _send(_NO_NUMBERS),
     sends_texts_that_are_none=lambda: _send(b'{"fault": ["known-job", "no job \\ud800", 1]}'),
@@ -543,12 +501,6 @@ def writes_through_an_address(problem: Any, good: Any) -> Any:
 
 
 @harmless
-def disables_the_garbage_collector() -> None:
-    gc.disable()
-    gc.callbacks.clear()
-
-
-@harmless
 def has_a_collector_hook_that_raises() -> None:
     def hook(phase: str, info: Any) -> None:
         raise RuntimeError(phase)
@@ -568,34 +520,11 @@ def raises_when_it_is_finalised() -> None:
 
 
 @harmless
-def seeds_the_global_generators() -> None:
-    random.seed(1)
-    np.random.seed(1)  # noqa: NPY002
-
-
-@harmless
-def sets_the_timer() -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
-    time.sleep(0.02)
-
-
-@harmless
-def floods_itself_with_alarms() -> None:
-    _signal(os.getpid(), *(1_000 * [signal.SIGALRM]))
-
-
-@harmless
 def is_nice_and_stays_on_one_processor() -> None:
     os.nice(5)
     os.umask(0o777)
     with suppress(AttributeError):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-
-
-@harmless
-def lowers_more_limits() -> None:
-    for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC):
-        resource.setrlimit(limit, (0, 0))
 
 
 @harmless
@@ -607,35 +536,23 @@ def changes_the_locale_and_warnings() -> None:
     sys.setswitchinterval(1e-6)
 
 
-@harmless
-def freezes_the_time() -> None:
-    for name in ("perf_counter", "monotonic", "time", "process_time"):
-        setattr(time, name, lambda: 0.0)
-
-
-@harmless
-def is_traced() -> None:
-    sys.settrace(lambda *_: None)
-    sys.setprofile(lambda *_: None)
-
-
-@harmless
-def gives_up_its_rights() -> None:
-    if os.getuid() == 0:
-        os.setgroups([])
-        os.setgid(65_534)
-        os.setuid(65_534)
-
-
-@harmless
-def traces_its_parent() -> None:
-    """As a debugger does, where that is allowed; the parent stops."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)
-
-
 does(
     HARMLESS,
+    disables_the_garbage_collector=lambda: (gc.disable(), gc.callbacks.clear()),
+    seeds_the_global_generators=lambda: (random.seed(1), np.random.seed(1)),  # noqa: NPY002
+    sets_the_timer=lambda: (signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001), time.sleep(0.02)),
+    floods_itself_with_alarms=lambda: _signal(os.getpid(), *(1_000 * [signal.SIGALRM])),
+    is_traced=lambda: (sys.settrace(lambda *_: None), sys.setprofile(lambda *_: None)),
+    freezes_the_time=lambda: [
+        setattr(time, name, lambda: 0.0) for name in ("perf_counter", "monotonic", "time", "process_time")
+    ],
+    # As a debugger does, where that is allowed; the parent stops.
+    traces_its_parent=lambda: sys.platform == "linux" and ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0),
+    lowers_more_limits=lambda: [
+        resource.setrlimit(limit, (0, 0))
+        for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_CORE, resource.RLIMIT_NPROC)
+    ],
+    gives_up_its_rights=lambda: os.getuid() or (os.setgroups([]), os.setgid(65_534), os.setuid(65_534)),
     goes_elsewhere=lambda: os.chdir("/"),
     empties_its_environment=os.environ.clear,
     lowers_its_limits=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)),
@@ -644,23 +561,16 @@ does(
 )
 
 
-@fault
-def raises_in_a_timer() -> None:
-    signal.signal(signal.SIGPROF, lambda *_: throw(RuntimeError("late")))
-    signal.setitimer(signal.ITIMER_PROF, 0.0001, 0.0001)
-    sum(range(10**6))
-
-
-@fault
-def is_ended_by_a_timer() -> None:
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0.001)
-    sum(range(10**9))
-
-
-@fault
-def exits_when_it_is_late() -> None:
-    faulthandler.dump_traceback_later(0.05, exit=True)
-    stay()
+does(
+    FAULTS,
+    raises_in_a_timer=lambda: (
+        signal.signal(signal.SIGPROF, lambda *_: throw(RuntimeError("late"))),
+        signal.setitimer(signal.ITIMER_PROF, 0.0001, 0.0001),
+        sum(range(10**6)),
+    ),
+    is_ended_by_a_timer=lambda: (signal.setitimer(signal.ITIMER_VIRTUAL, 0.001), sum(range(10**9))),
+    exits_when_it_is_late=lambda: (faulthandler.dump_traceback_later(0.05, exit=True), stay()),
+)
 
 
 @fault

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import zmq
@@ -21,19 +20,13 @@ from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import EVENTS, Event, JsonEvent, Request, longest_message
 from sil.batsim.messages import event as decision
+from sil.world.events import SimClock
 from site_db.files.input_errors import quoted
 from site_db.files.readers import Memory
 
 BYTES_OF_A_JOB = 1_000
 """Memory for a job, about: also the names of those that have ended are kept."""
 BYTES_OF_A_NODE = 100
-
-
-@dataclass
-class MessageClock:
-    """The time of the simulator's last message."""
-
-    now_s: float = 0.0
 
 
 class ServedScheduler:
@@ -46,14 +39,14 @@ class ServedScheduler:
 
     def __init__(
         self,
-        make: Callable[[MessageClock], AnyScheduler],
+        make: Callable[[SimClock], AnyScheduler],
         run_times: RuntimeEstimator,
         memoryless: bool = False,
     ) -> None:
         self._make = make
         self._memoryless = memoryless
         self._run_times = run_times
-        self.clock = MessageClock()
+        self.clock = SimClock()
         self._names: dict[JobId, str] = {}
         """In the protocol, of jobs that have not started."""
         self._run_of: dict[str, RunId] = {}

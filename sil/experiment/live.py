@@ -39,16 +39,15 @@ class LiveScenario(MachinesScenario):
 
     computer: Computer = field(kw_only=True)
 
-    def simulation(self, replication: int, host: Host, decisions: list[float]) -> Simulation:
+    def simulation(self, host: Host, decisions: list[float]) -> Simulation:
         computer = Shared(self.computer, host)
-        site = _Cores(self, replication, computer)
-        disturbances = self.disturbances(site, replication, decisions)
-        return Simulation(site, disturbances, events=RealEvents(computer))
+        site = _Cores(self, computer)
+        return Simulation(site, self.disturbances(site, decisions), events=RealEvents(computer))
 
 
 class _Cores(Machines):
-    def __init__(self, scenario: LiveScenario, replication: int, computer: Shared) -> None:
-        super().__init__(scenario, replication)
+    def __init__(self, scenario: LiveScenario, computer: Shared) -> None:
+        super().__init__(scenario)
         self._computer = computer
 
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> RealMachines:

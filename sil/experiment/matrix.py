@@ -19,7 +19,7 @@ from sil.isolation.host import Host
 from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
-from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
+from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
 from site_db.files import arrays
 from site_db.files.arrays import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.input_errors import MOST, InvalidFile, quoted
@@ -59,7 +59,7 @@ def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float, host: Host
     timings: list[Timing] = []
     guard = Guard(SimClock(), limit_s, timings.append)
     problem = MappingProblem.from_matrix(matrix.etc_s, matrix.ready_s, matrix.members)
-    schedule = CheckedScheduler(host.respondent(scheduler, 0, guard), guard).schedule(problem)
+    schedule = GuardedScheduler(host.respondent(scheduler, 0, guard), guard, context="").schedule(problem)
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 

@@ -15,16 +15,15 @@ import numpy as np
 import polars as pl
 
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Job, JobId, Site
+from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
-from scheduler.resource_manager import Experience
 from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.experiment_file import Experiment
-from sil.site.site_in_use import SiteSource
+from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.workers.executor import Item
 from sil.workers.processes import Processes
 from sil.workers.runner import OnProgress
@@ -99,16 +98,15 @@ def problems_of_site(name: str) -> tuple[Ask, int]:
         in_use = SiteSource(experiment, Path.cwd(), None).snapshot(Path(folder) / "site.db")
     if not in_use.site.job_classes:
         raise SchedulerNotLoaded(f"the site '{in_use.site.name}' has no job classes to draw jobs from")
-    return partial(_drawn, in_use.site, in_use.experience()), in_use.site.n_machines
+    return partial(_drawn, in_use), in_use.site.n_machines
 
 
-def _drawn(site: Site, experience: Experience, n: int, m: int, share: int, table: int) -> MappingProblem:
+def _drawn(in_use: SiteInUse, n: int, m: int, share: int, table: int) -> MappingProblem:
     rng = np.random.default_rng([SEED, n, table])
-    classes = [job_class.name for job_class in site.job_classes]
+    classes = [job_class.name for job_class in in_use.site.job_classes]
     drawn = rng.integers(0, len(classes), n)
     jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
-    etc = experience.estimate(jobs, [len(machines) for machines in site.members])
-    return MappingProblem.from_etc(etc, None, site.members)
+    return MappingProblem.from_etc(in_use.expected_times(jobs), None, in_use.site.members)
 
 
 def measurable(name: str) -> InProcess:

@@ -117,7 +117,7 @@ class Sweep:
 
 def _carry_out(scenario: Scenario, run: RunKey, printed: Path, attempt: Attempt) -> Packed:
     log = printed / f"{file_name(run.scheduler)}-{run.point}-{run.replication}.log"
-    return _packed(scenario.at(run.point).run(run, log, attempt))
+    return _packed(scenario.run(run, log, attempt))
 
 
 def _packed(tables: RunTables) -> Packed:

@@ -12,7 +12,7 @@ from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RETURNS_IN_TIME
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import ManagerHere
-from sil.world.guard.scheduler import MAKING_LIMIT_S, Guard, Respondent
+from sil.world.guard.scheduler import MAKING_LIMIT_S, Guard, Respondent, TimedScheduler
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 
@@ -46,7 +46,7 @@ class ThisProcess(Host):
         self._raises_as = raises_as
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
-        return guard.timed(made(spec, seed, guard), is_watched=not spec.is_built_in)
+        return TimedScheduler(made(spec, seed, guard), guard, is_watched=not spec.is_built_in)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
         return ManagerHere(partial(spec.make_manager, seed=seed), ports, guard, spec.target)

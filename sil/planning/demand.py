@@ -18,7 +18,7 @@ from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import WEEK_S, n_weeks
-from sil.world.actual_runtimes import NoSpread, RuntimesOnNodes, Spread
+from sil.world.actual_runtimes import RuntimesOnNodes, Spread, Variation
 from site_db.site_file.cluster import Cluster
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def expected_times(
     """A job of each size of these classes, and the expected times of these."""
     of = ((name, size) for name in names for size in table.sizes.get(name, (None,)))
     jobs = [Job(JobId(k), name, 0.0, size=size) for k, (name, size) in enumerate(of)]
-    return jobs, in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+    return jobs, in_use.expected_times(jobs)
 
 
 def alike_nodes(scenario: NodesScenario) -> list[AlikeNodes]:
@@ -114,7 +114,7 @@ def _drawn(
 ) -> Iterator[Demand]:
     in_use = scenario.in_use
     jobs, mean = expected_times(scenario.experiment.drawn, in_use, per_s)
-    expected = RuntimesOnNodes(mean, in_use.layout.slots.first, NoSpread(), np.zeros(len(jobs)))
+    expected = RuntimesOnNodes(mean, in_use.layout.slots.first, Variation(), np.zeros(len(jobs)))
     run_s: dict[str, list[list[float]]] = {name: [] for name in per_s}
     for job in jobs:
         run_s[job.job_class].append([expected.expected_s(job, [kind.first]) for kind in kinds])

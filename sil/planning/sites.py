@@ -84,7 +84,7 @@ class OnSite:
         scenario, mark = self._scenario(option)
         log, refusals = scenario.in_use.log, None
         if scenario.in_use.has_nodes:
-            refusals = partial(refused_shares, self._on_nodes(option), replication)
+            refusals = partial(refused_shares, self._on_nodes(option).at(0, replication))
         return OptionRun(
             self.plan,
             mark,
@@ -150,10 +150,10 @@ def _on_site(plan: Plan, scenario: Scenario, run: RunKey, attempt: Attempt = FIR
     return Simulated(facts, runs, jobs, measured)
 
 
-def refused_shares(scenario: NodesScenario, replication: int, refused: Collection[int]) -> dict[str, Shares]:
+def refused_shares(scenario: NodesScenario, refused: Collection[int]) -> dict[str, Shares]:
     """The shares of the jobs with these numbers, by the reason: what they do, as a phrase. GPU hours are left
     out if no job requests any."""
-    arriving = scenario.arriving(replication)
+    arriving = scenario.arriving()
     every: Counter[str] = Counter()
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for job in arriving.jobs:

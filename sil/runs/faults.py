@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
@@ -15,7 +15,7 @@ from sil.settings.experiment_file import Experiment
 from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTable
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
-from sil.world.failures import Flapping, Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
+from sil.world.failures import Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
 from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
 
@@ -71,8 +71,8 @@ def hindrances(
 
 
 def _process(table: RandomFailuresTable) -> RandomFailures:
-    flapping = Flapping(**table.flapping.model_dump()) if table.flapping else Flapping()
-    return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, flapping)
+    flapping = table.flapping.model_dump() if table.flapping else {}
+    return RandomFailures(table.mean_time_between_failures_s, table.mean_time_to_repair_s, **flapping)
 
 
 Make = Callable[[Ports], Manager]
@@ -178,20 +178,18 @@ class RemoteSettings:
         return RemoteManager(world, ports, made, network, crashes, ManagerClock(world.clock, jumps))
 
     def _faults(self, table: MessagesTable) -> Iterator[MessageFault]:
-        from sil.world.remote.network import Delayed, Duplicated, Lost, Partition, Reordered, Until
+        from sil.world.remote.network import Partition, Unreliable
 
-        streams = self.streams
-        until_s = inf if table.until_s is None else table.until_s
-        if table.mean_delay_s:
-            yield Until(until_s, Delayed(table.mean_delay_s, streams.of("late messages")))
-        if table.lost_share:
-            yield Until(until_s, Lost(table.lost_share, streams.of("lost messages")))
-        if table.duplicated_share:
-            rng = streams.of("repeated messages")
-            yield Until(until_s, Duplicated(table.duplicated_share, table.reordered_by_s, rng))
-        if table.reordered_share:
-            rng = streams.of("reordered messages")
-            yield Until(until_s, Reordered(table.reordered_share, table.reordered_by_s, rng))
+        until_s, by_s = inf if table.until_s is None else table.until_s, table.reordered_by_s
+        kinds: tuple[tuple[Any, float, float], ...] = (
+            ("late", bool(table.mean_delay_s), table.mean_delay_s),
+            ("lost", table.lost_share, 0.0),
+            ("repeated", table.duplicated_share, by_s),
+            ("reordered", table.reordered_share, by_s),
+        )
+        for how, share, of_s in kinds:
+            if share:
+                yield Unreliable(how, self.streams.of(f"{how} messages"), share, of_s, until_s)
         for cut in table.partitions:
             places = frozenset(place for name in cut.machines for place in self.machines[name])
             yield Partition(places, cut.from_s, cut.to_s)

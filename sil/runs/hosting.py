@@ -24,7 +24,7 @@ from sil.workers.executor import FIRST, Attempt, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import Died, SchedulerFault, cannot_be_judged, print_traceback, traceback_of
-from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
+from sil.world.guard.scheduler import Guard, GuardedScheduler, TimedScheduler
 
 if TYPE_CHECKING:
     from sil.world.harness import World
@@ -145,13 +145,11 @@ def what_if_scheduler(
 
     guard = Guard(clock, limit_s)
     if not spec.is_built_in:
-        return CheckedScheduler(host.respondent(spec, seed, guard), guard, WHAT_IF)
+        return GuardedScheduler(host.respondent(spec, seed, guard), guard, context=WHAT_IF)
     scheduler = spec.make(seed)
-    return (
-        scheduler
-        if isinstance(scheduler, Loras)
-        else CheckedScheduler(guard.timed(scheduler), guard, WHAT_IF)
-    )
+    if isinstance(scheduler, Loras):
+        return scheduler
+    return GuardedScheduler(TimedScheduler(scheduler, guard), guard, context=WHAT_IF)
 
 
 def serve_scheduler(
@@ -178,9 +176,9 @@ def _answer_all(
     reply: Callable[[str], None] = lambda answer: None,
 ) -> None:
     """By default, nothing is received and sent: the same simulation, where the scheduler answers."""
-    from sil.batsim.serving import MessageClock, ServedScheduler
+    from sil.batsim.serving import ServedScheduler
 
-    def made(clock: MessageClock) -> AnyScheduler:
+    def made(clock: Clock) -> AnyScheduler:
         guard = Guard(clock, limit_s, cpu_time=None)
         return GuardedScheduler(host.respondent(spec, 0, guard), guard)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Gain, PlannedStarts, PreemptionPolicy
-from scheduler.model import ExecutionRecord, Job
+from scheduler.model import ExecutionRecord
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
 from scheduler.rules import Kind
@@ -20,7 +20,6 @@ from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
-from sil.site.what_if_times import with_uncertainty
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
@@ -49,35 +48,8 @@ class MachinesScenario(Scenario):
         layout = self.in_use.layout
         return dict(zip(layout.machines, layout.slots.by_machine, strict=True))
 
-    def site(self, replication: int) -> SiteModel:
-        return Machines(self, replication)
-
-    def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
-        """The built-in manager; `scheduler` is for queues that have none of their own."""
-        policies, preemption = [policy for policy, _ in self.in_use.queues], self.experiment.preemption
-        own = self.queue_schedulers
-        return MappingManager(
-            ports,
-            policies,
-            {policy.name: asking.scheduler(own.get(policy.name, scheduler)) for policy in policies},
-            self.admission,
-            PlannedStarts(self.experiment.planned_starts),
-            PreemptionPolicy(preemption.raised_after, preemption.least_gain_s, Gain(preemption.gain)),
-        )
-
-    def actual_runtimes(self, jobs: Sequence[Job], replication: int) -> ActualRuntimes:
-        """How long the jobs of one replication run on each resource."""
-        in_use, streams = self.in_use, self.streams(replication)
-        mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
-        if in_use.uncertainty:
-            rng = streams.of("imagined times")
-            mean = with_uncertainty(mean, jobs, in_use.layout, in_use.uncertainty, rng)
-        return ActualRuntimes(mean, self.spread, streams.of("run times").random(len(jobs)))
-
-    def experience(self) -> Experience:
-        """The history of the site, to which a run adds if the experiment says so."""
-        known = self.in_use.experience()
-        return known if self.experiment.experience.learning == "run" else _NoLearning(known)
+    def site(self) -> SiteModel:
+        return Machines(self)
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()
@@ -162,24 +134,36 @@ class MachinesScenario(Scenario):
 class Machines(SiteModel):
     """The machines and clusters of a site, with the jobs of a replication."""
 
-    def __init__(self, scenario: MachinesScenario, replication: int) -> None:
-        self.jobs = scenario.jobs(replication)
+    def __init__(self, scenario: MachinesScenario) -> None:
+        self.jobs = scenario.jobs()
         self.n_jobs = len(self.jobs)
         site = self._site = scenario.in_use.site
         self.capacity = Capacity(site.n_machines, names=site.resource_names)
         self._scenario = scenario
-        self._actual = scenario.actual_runtimes(self.jobs, replication)
+        self._actual = ActualRuntimes(*scenario.run_times(self.jobs))
 
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> DedicatedMachines:
         slots = [*self._scenario.places.values()]
         return DedicatedMachines(self._site, self._actual, events, slots, hindrances)
 
     def ports(self, world: World) -> OnMachines:
-        experience = self._scenario.experience()
-        return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, experience)
+        known: Experience = self._scenario.in_use.experience()
+        if self._scenario.experiment.experience.learning != "run":
+            known = _NoLearning(known)
+        return OnMachines(world.clock, world.dispatcher, self._site, world.monitor, known)
 
     def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
-        return self._scenario.manager(ports, scheduler, asking)
+        """`scheduler` is for queues that have none of their own."""
+        scenario, preemption = self._scenario, self._scenario.experiment.preemption
+        policies, own = [policy for policy, _ in scenario.in_use.queues], scenario.queue_schedulers
+        return MappingManager(
+            ports,
+            policies,
+            {policy.name: asking.scheduler(own.get(policy.name, scheduler)) for policy in policies},
+            scenario.admission,
+            PlannedStarts(scenario.experiment.planned_starts),
+            PreemptionPolicy(preemption.raised_after, preemption.least_gain_s, Gain(preemption.gain)),
+        )
 
     def batsim_nodes(self, ports: OnMachines) -> Nodes:
         from sil.batsim.nodes import site_machines

@@ -22,7 +22,6 @@ from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.experiment_file import changed_keys
 from sil.site.resource_names import ResourceNames
-from sil.site.what_if_times import with_uncertainty
 from sil.workload.accounting import default_limit_s
 from sil.workload.job_log import queue_of
 from sil.workload.logged_runs import LoggedRuns
@@ -73,16 +72,16 @@ class NodesScenario(Scenario):
     def places(self) -> Mapping[str, tuple[int, ...]]:
         return {name: (n,) for n, name in enumerate(self.cluster.nodes)}
 
-    def site(self, replication: int) -> SiteModel:
-        return _Nodes(self, replication)
+    def site(self) -> SiteModel:
+        return _Nodes(self)
 
-    def arriving(self, replication: int) -> Arriving:
+    def arriving(self) -> Arriving:
         """Those of the log or of the past, else drawn at random."""
         log = self.in_use.log
         if log is None:
-            return self._drawn(replication)
+            return self._drawn()
         if self.weeks is not None:
-            log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks")).with_load(self.load)
+            log = drawn_weeks(log, self.weeks, self.streams.of("weeks")).with_load(self.load)
         runs = LoggedRuns(
             log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes, served=self._served
         )
@@ -92,15 +91,10 @@ class NodesScenario(Scenario):
             lambda job: inf if job.estimate_s is None else job.estimate_s,
         )
 
-    def _drawn(self, replication: int) -> Arriving:
-        in_use, streams = self.in_use, self.streams(replication)
-        jobs = [self._with_request(job) for job in self.jobs(replication)]
-        mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
-        if in_use.uncertainty:
-            rng = streams.of("imagined times")
-            mean = with_uncertainty(mean, jobs, in_use.layout, in_use.uncertainty, rng)
-        quantiles = streams.of("run times").random(len(jobs))
-        actual = RuntimesOnNodes(mean, in_use.layout.slots.first, self.spread, quantiles)
+    def _drawn(self) -> Arriving:
+        jobs = [self._with_request(job) for job in self.jobs()]
+        mean, spread, quantiles = self.run_times(jobs)
+        actual = RuntimesOnNodes(mean, self.in_use.layout.slots.first, spread, quantiles)
         limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
         jobs = [
             job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs
@@ -262,12 +256,12 @@ class NodesScenario(Scenario):
 class _Nodes(FreeNodes):
     """The nodes of a site's partitions, with the jobs of a replication."""
 
-    def __init__(self, scenario: NodesScenario, replication: int) -> None:
+    def __init__(self, scenario: NodesScenario) -> None:
         super().__init__(scenario.cluster)
         self._scenario = scenario
-        self._cluster = scenario.cluster
-        arriving = self._arriving = scenario.arriving(replication)
-        self.jobs, self.n_jobs, self.run_s = arriving.jobs, len(arriving.jobs), arriving.run_s
+        arriving = scenario.arriving()
+        self._arriving, self.jobs, self.run_s = arriving, arriving.jobs, arriving.run_s
+        self.n_jobs = len(arriving.jobs)
         estimates = scenario.experiment.nodes.estimates
         self.run_times = run_times_by(estimates, lambda job: arriving.run_s(job, ()))
 
@@ -290,7 +284,7 @@ class _Nodes(FreeNodes):
 
         scenario = self._scenario
         return SlurmWorld(
-            self._cluster,
+            scenario.cluster,
             [*dict.fromkeys(job.user for job in self.jobs)],
             self.run_times.estimate_s,
             priorities={policy.name: policy.priority for policy in scenario.named_queues},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from scheduler.resource_manager import OnFreeNodes
+from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.jobs import JOBS, SCHEDULE
@@ -147,14 +148,14 @@ class Replay(ReplaySettings):
     def results(self, scheduler: UnderTest, printed: Path, attempt: Attempt = FIRST) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
         replayed, facts = self._replayed(scheduler), list[pa.Table]()
-        if (compiled := self._compiled(scheduler)) is not None:
-            compiled = replace(compiled, columns=COLUMNS)
 
         def take(more: pa.Table) -> None:
             facts.append(more)
             replayed.add(more)
 
         with blamed([scheduler]):
+            compiled = self._compiled(scheduler)
+            compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
             self._carry_out(scheduler, compiled, take, printed, attempt)
             replayed.end()
             return replayed.results(lambda: as_frame(facts, COLUMNS))
@@ -208,14 +209,14 @@ class Replay(ReplaySettings):
         follow, most_mb = partial(self._follow, scheduler), self.memory_limit_mb
         with hosted(follow, [scheduler], printed, most_mb, attempt) as host:
             simulation = self._simulation(pass_on, attempt.report)
-            simulation.run(scheduler, self._asking(simulation, scheduler, host, decisions), printed)
+            simulation.run(self._managed(simulation, scheduler, host, printed, decisions), host)
         simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
         simulation = self._simulation(lambda facts: None)
-        simulation.run(scheduler, self._asking(simulation, scheduler, host, []), Path(os.devnull))
+        simulation.run(self._managed(simulation, scheduler, host, Path(os.devnull)), host)
 
     def check(self, schedulers: Sequence[UnderTest]) -> None:
         """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers, and
@@ -276,18 +277,23 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        simulation = self._simulation(on_facts)
-        asking = self._asking(simulation, scheduler, here([scheduler]), [])
-        return simulation.world, simulation.steps(scheduler, asking, printed)
+        simulation, host = self._simulation(on_facts), here([scheduler])
+        return simulation.world, simulation.steps(self._managed(simulation, scheduler, host, printed), host)
 
     def _simulation(
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> Simulation:
         return Simulation(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
 
-    def _asking(
-        self, simulation: Simulation, scheduler: UnderTest, host: Host, decisions: list[float]
-    ) -> Supervision:
+    def _managed(
+        self,
+        simulation: Simulation,
+        scheduler: UnderTest,
+        host: Host,
+        printed: Path,
+        decisions: list[float] | None = None,
+    ) -> AbstractContextManager[Manager]:
+        """The cells of measured decisions go to `decisions`."""
         table = GuardTable.model_construct(
             decision_limit_s=self.decision_limit_s,
             ask_twice=self.determinism_check,
@@ -296,7 +302,9 @@ class Replay(ReplaySettings):
         )
         run, seed = (0, 0, scheduler.label), RandomStreams(self.seed).scheduler_seed
         # Reading the CPU time takes longer than most of these decisions.
-        return Supervision.of(table, run, host, simulation.world, decisions, seed, cpu_time=None)
+        cells = [] if decisions is None else decisions
+        asking = Supervision.of(table, run, host, simulation.world, cells, seed, cpu_time=None)
+        return simulation.managed(scheduler, asking, printed)
 
 
 class LoggedMachine(FreeNodes):

@@ -19,7 +19,7 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
-from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel, run_in
+from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
 from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
@@ -116,7 +116,7 @@ class TimeSharedSystem(SiteModel):
         simulation = Simulation(self, Disturbances())
         assert isinstance(simulation.ports, OnSharedNodes)
         manager = self.predicting(simulation.ports, scheduler, predictors)
-        run_in(simulation.world, self.jobs, nullcontext(manager))
+        simulation.run(nullcontext(manager))
         return RunTables.of(facts=simulation.checked(run), **self.tables(run))
 
     def batsim_nodes(self, ports: OnSharedNodes) -> Nodes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -15,16 +15,17 @@ from typing import Any, ClassVar, Self
 
 from scheduler import UserError
 from scheduler.managers.queues import Admission, in_order_of_service
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from scheduler.rules import Kind
 from sil.isolation.host import Host
+from sil.outcome.statistics import Sample
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
 from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve, resolve_all
 from sil.settings.experiment_file import (
     EmpiricalTable,
-    EveryQuantumTable,
     Experiment,
     PoissonTable,
     VariationTable,
@@ -32,11 +33,12 @@ from sil.settings.experiment_file import (
 )
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
+from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
-from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
-from sil.world.events import EveryQuantum, OnRequest
+from sil.world.actual_runtimes import Empirical, Spread, Variation
+from sil.world.events import Rounds
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
@@ -48,8 +50,6 @@ Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
 
 NO_FILE = Path(os.devnull)
-_VARIATIONS: dict[str, Callable[[float], Spread]] = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
-"""Distributions of actual run times with a coefficient of variation, by kind."""
 
 
 class DoesNotFit(UserError):
@@ -69,6 +69,7 @@ class Scenario(ABC):
     schedulers: tuple[UnderTest, ...]
     queue_schedulers: Mapping[str, InProcess] = field(default_factory=dict)
     """By queue, for queues with a scheduler of their own."""
+    replication: int = 0
 
     kind: ClassVar[Kind]
     purpose: ClassVar[str]
@@ -99,9 +100,9 @@ class Scenario(ABC):
         """The schedulers of single queues, by queue, and the mistakes in their names."""
         return {}, []
 
-    def at(self, point: int) -> Self:
-        """With the settings of one point of the grid."""
-        return replace(self, experiment=self.experiment.at(point))
+    def at(self, point: int, replication: int = 0) -> Self:
+        """One replication with the settings of one point of the grid."""
+        return replace(self, experiment=self.experiment.at(point), replication=replication)
 
     def under_test(self, name: str) -> UnderTest:
         return next(scheduler for scheduler in self.schedulers if scheduler.label == name)
@@ -122,30 +123,32 @@ class Scenario(ABC):
         """The machines by name, in order, and the indices in orders of each: its slots."""
 
     @abstractmethod
-    def site(self, replication: int) -> SiteModel:
-        """The site with the jobs of a replication."""
+    def site(self) -> SiteModel:
+        """The site with the jobs of this replication, for one run."""
 
     def run(self, run: RunKey, log: Path = NO_FILE, attempt: Attempt = FIRST) -> RunTables:
         """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
         a scheduler in another process."""
+        here = self.at(run.point, run.replication)
         asked = (self.under_test(run.scheduler), *self.queue_schedulers.values())
         memory_mb = self.experiment.guard.memory_limit_mb
-        with hosted(partial(self.carry_out, run), asked, log, memory_mb, attempt) as host:
-            return self.carry_out(run, host, log)
+        with hosted(partial(here._carry_out, run), asked, log, memory_mb, attempt) as host:
+            return here._carry_out(run, host, log)
 
-    def carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
-        """See `run`: the same on both sides, where the run counts and where a scheduler answers."""
+    def _carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
+        """The same on both sides, where the run counts and where a scheduler answers."""
         decisions: list[float] = []
-        simulation = self.simulation(run.replication, host, decisions)
-        seed = self.streams(run.replication).scheduler_seed
+        simulation = self.simulation(host, decisions)
+        seed = self.streams.scheduler_seed
         asking = Supervision.of(self.experiment.guard, run, host, simulation.world, decisions, seed)
-        simulation.run(self.under_test(run.scheduler), asking, log)
+        simulation.run(simulation.managed(self.under_test(run.scheduler), asking, log), host)
         facts = simulation.checked(run)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **simulation.site.tables(run))
 
-    def simulation(self, replication: int, host: Host, decisions: list[float]) -> Simulation:
-        site = self.site(replication)
-        return Simulation(site, self.disturbances(site, replication, decisions))
+    def simulation(self, host: Host, decisions: list[float]) -> Simulation:
+        """The cells of measured decisions go to `decisions`."""
+        site = self.site()
+        return Simulation(site, self.disturbances(site, decisions))
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is changed or left out, and why."""
@@ -153,16 +156,17 @@ class Scenario(ABC):
             changes = "; ".join(change.text for change in self.experiment.notional)
             yield f"what-if changes of the site: {changes}"
 
-    def streams(self, replication: int) -> RandomStreams:
-        return RandomStreams(self.experiment.seed, replication)
+    @property
+    def streams(self) -> RandomStreams:
+        return RandomStreams(self.experiment.seed, self.replication)
 
     @property
     def spread(self) -> Spread:
         """The distribution of actual run times around their mean."""
         table = self.experiment.run_times
         if isinstance(table, VariationTable):
-            return _VARIATIONS[table.kind](table.coefficient_of_variation)
-        return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else NoSpread()
+            return Variation(table.kind, table.coefficient_of_variation)
+        return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else Variation()
 
     @property
     def admission(self) -> Admission:
@@ -170,8 +174,8 @@ class Scenario(ABC):
         policies = [policy for policy, _ in self.in_use.queues]
         return Admission(policies, self.in_use.users, self.in_use.only_listed_users)
 
-    def jobs(self, replication: int) -> list[Job]:
-        """The jobs of one replication: the same for every scheduler."""
+    def jobs(self) -> list[Job]:
+        """The jobs of this replication: the same for every scheduler."""
         table, site = self.experiment.drawn, self.in_use.site
         mix = JobMix(
             classes=table.mix or {job_class.name: 1.0 for job_class in site.job_classes},
@@ -186,16 +190,25 @@ class Scenario(ABC):
         arrivals = None
         if isinstance(come, PoissonTable):
             arrivals = Poisson(come.jobs_per_quantum, come.quantum_s)
-        rng = self.streams(replication).of("workload")
-        return mix.jobs(table.jobs, arrivals, site.job_classes, rng)
+        return mix.jobs(table.jobs, arrivals, site.job_classes, self.streams.of("workload"))
+
+    def run_times(self, jobs: Sequence[Job]) -> tuple[EtcMatrix, Spread, Sample]:
+        """The mean run times of jobs on each resource, and the spread around them, with the quantile of each
+        job."""
+        in_use = self.in_use
+        mean = in_use.expected_times(jobs)
+        if in_use.uncertainty:
+            rng = self.streams.of("imagined times")
+            mean = with_uncertainty(mean, jobs, in_use.layout, in_use.uncertainty, rng)
+        return mean, self.spread, self.streams.of("run times").random(len(jobs))
 
     def _tasks(self) -> Mapping[str, Sequence[int]]:
         """By job class, how many tasks its jobs may have."""
         return MappingProxyType({})
 
-    def disturbances(self, site: SiteModel, replication: int, decisions: list[float]) -> Disturbances:
-        """What happens to the site. The cells of measured decisions go to `decisions`."""
-        experiment, places, streams = self.experiment, self.places, self.streams(replication)
+    def disturbances(self, site: SiteModel, decisions: list[float]) -> Disturbances:
+        """What happens to the site. For `decisions` see `simulation`."""
+        experiment, places, streams = self.experiment, self.places, self.streams
         failures, rounds, monitors = experiment.failures, experiment.rounds, experiment.monitors
         most = experiment.max_batch_requeue if failures is not None and failures.jobs else None
         distortions: list[Distortion] = []
@@ -210,17 +223,15 @@ class Scenario(ABC):
         if faults.is_remote(experiment):
             network = partial(faults.RemoteSettings(experiment, places, streams).manager, most, decisions)
         return Disturbances(
-            rounds=EveryQuantum(rounds.quantum_s)
-            if isinstance(rounds, EveryQuantumTable)
-            else OnRequest(rounds.least_distance_s),
-            changes=self.outages({name: n for n, name in enumerate(places)}, replication),
+            rounds=Rounds(**rounds.model_dump(include={"quantum_s", "least_distance_s"})),
+            changes=self.outages({name: n for n, name in enumerate(places)}),
             distortions=distortions,
             hindrances=hindrances,
             max_batch_requeue=most,
             remote=network,
         )
 
-    def outages(self, machines: Mapping[str, int], replication: int) -> Iterator[TimedChange]:
+    def outages(self, machines: Mapping[str, int]) -> Iterator[TimedChange]:
         """Failures and repairs of `machines` (index by name) and of interconnects."""
         experiment, in_use = self.experiment, self.in_use
         elsewhere = set(in_use.layout.machines) - machines.keys()
@@ -237,8 +248,7 @@ class Scenario(ABC):
         sources = [listed_outages(outages)]
         if experiment.failures is not None:
             interconnects = [interconnect.name for interconnect in in_use.site.interconnects]
-            streams = self.streams(replication)
-            sources += faults.at_random(experiment.failures, machines, interconnects, streams)
+            sources += faults.at_random(experiment.failures, machines, interconnects, self.streams)
         return in_order_of_time(*sources)
 
     def _mistakes_in_faults(self, machines: Collection[str], owner: str) -> Iterator[tuple[Location, str]]:

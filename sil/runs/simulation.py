@@ -26,7 +26,7 @@ from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import DEFAULT, EventQueue, OnRequest, Order, RoundPolicy, SimClock
+from sil.world.events import DEFAULT, EventQueue, Order, Rounds, SimClock
 from sil.world.failures import Hindrances, TimedChange, in_order_of_time
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import Handlers, World
@@ -104,34 +104,13 @@ class Disturbances:
     are reported, what is slow or fails, how often a job is requeued after failed runs (None: none fail)."""
 
     order: Order = field(default_factory=lambda: DEFAULT)
-    rounds: RoundPolicy = field(default_factory=OnRequest)
+    rounds: Rounds = field(default_factory=Rounds)
     changes: Iterable[TimedChange] = ()
     distortions: Sequence[Distortion] = ()
     hindrances: Hindrances | None = None
     max_batch_requeue: int | None = None
     remote: Callable[[World, Ports, Make], Manager] | None = None
     """Puts a network between the machines and the manager that a function makes; None: there is none."""
-
-
-def run_in(
-    world: World, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host = HERE
-) -> None:
-    """Run a resource manager in a world until all accepted jobs have ended. A fault of the scheduler ends the
-    run; it is the last fact of the trace."""
-    for _ in _steps_in(world, jobs, managed, host):
-        pass
-    host.over()
-
-
-def _steps_in(
-    world: World, jobs: Iterable[Job], managed: AbstractContextManager[Manager], host: Host
-) -> Iterator[None]:
-    try:
-        with managed as manager:
-            yield from world.steps(jobs, manager)
-    except SchedulerFault as fault:
-        world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
-        host.faulted(fault)
 
 
 class Simulation:
@@ -163,14 +142,21 @@ class Simulation:
         )
         self.ports = site.ports(self.world)
 
-    def run(self, scheduler: UnderTest, asking: Supervision, log: Path) -> None:
-        """Run all jobs. A fault ends the run; it is the last fact. What another process prints goes into the
-        file `log`."""
-        run_in(self.world, self.site.jobs, self.managed(scheduler, asking, log), asking.host)
+    def run(self, managed: AbstractContextManager[Manager], host: Host = HERE) -> None:
+        """Run all jobs under a resource manager. A fault of the scheduler ends the run; it is the last fact
+        of the trace."""
+        for _ in self.steps(managed, host):
+            pass
+        host.over()
 
-    def steps(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[None]:
+    def steps(self, managed: AbstractContextManager[Manager], host: Host) -> Iterator[None]:
         """As `run`, with a stop before each event."""
-        return _steps_in(self.world, self.site.jobs, self.managed(scheduler, asking, log), asking.host)
+        try:
+            with managed as manager:
+                yield from self.world.steps(self.site.jobs, manager)
+        except SchedulerFault as fault:
+            self.world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+            host.faulted(fault)
 
     def checked(self, run: RunKey) -> pl.DataFrame:
         """The facts of a run that is over; the first breach of an invariant is the last one."""
@@ -184,8 +170,9 @@ class Simulation:
 
     @contextmanager
     def managed(self, scheduler: UnderTest, asking: Supervision, log: Path) -> Iterator[Manager]:
-        """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues.
-        Raises SchedulerFault if another process does not start or end properly."""
+        """The scheduler's own resource manager, or the built-in one with it, with the limit of requeues. What
+        another process prints goes into the file `log`. Raises SchedulerFault if it does not start or end
+        properly."""
         disturbances, most = self.disturbances, self.disturbances.max_batch_requeue
         if disturbances.remote is not None:
             make = partial(self._made, scheduler.require_in_process("a network"), asking)

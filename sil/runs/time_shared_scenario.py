@@ -25,7 +25,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
-from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUsers, Sharing, TimeSharedCluster
+from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 
 class TimeSharedScenario(Scenario):
@@ -52,16 +52,15 @@ class TimeSharedScenario(Scenario):
     def places(self) -> Mapping[str, tuple[int, ...]]:
         return {name: (n,) for n, name in enumerate(self.nodes.names)}
 
-    def site(self, replication: int) -> SiteModel:
-        return _Nodes(self, replication)
+    def site(self) -> SiteModel:
+        return _Nodes(self)
 
-    def jobs(self, replication: int) -> list[Job]:
+    def jobs(self) -> list[Job]:
         """With the turnaround limits that they request."""
-        jobs, limits = super().jobs(replication), self.table.limits
+        jobs, limits = super().jobs(), self.table.limits
         if limits is None:
             return jobs
-        rng = self.streams(replication).of("limits")
-        factors = rng.uniform(*limits.times_alone, len(jobs)).tolist()
+        factors = self.streams.of("limits").uniform(*limits.times_alone, len(jobs)).tolist()
         needs = [self.nodes.known.requirement(job) for job in jobs]
         return [
             job if needed is None else job._replace(limit_s=factor * needed.exe_s)
@@ -86,18 +85,20 @@ class TimeSharedScenario(Scenario):
             memory_mb=self.nodes.memory_mb,
             contract=self.nodes.contract,
             local_load=LocalUsers(**users.model_dump()) if users and users.share_of_nodes else None,
-            sharing=_sharing(table),
+            sharing=Sharing(
+                table.sharing,
+                coscheduling_loss=table.coscheduling.loss,
+                overhead=table.coscheduling.overhead,
+            ),
             sampling=Sampling(**table.monitors.model_dump()),
             run_to_run=self.spread,
             control_delay_s=table.coscheduling.control_delay_s,
         )
 
-    def predictors(
-        self, host: Host, scheduler: InProcess, clock: Clock, replication: int
-    ) -> dict[str, Predictor]:
+    def predictors(self, host: Host, scheduler: InProcess, clock: Clock) -> dict[str, Predictor]:
         """The predictors that fit the scheduler, each with its own instance of it."""
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
-        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams(replication).scheduler_seed
+        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams.scheduler_seed
         return {
             label: predictors.make(
                 predictors.read(label),
@@ -191,31 +192,16 @@ class _AnyOther:
         raise NotImplementedError  # never runs: it stands for a plug-in that must not be imported here
 
 
-def _sharing(table: SharedNodesTable) -> Sharing:
-    loss, overhead = table.coscheduling.loss, table.coscheduling.overhead
-    match table.sharing:
-        case "fluid":
-            return Fluid(coscheduling_loss=loss, overhead=overhead)
-        case "coupled":
-            return Coupled(coscheduling_loss=loss, overhead=overhead)
-        case "by_mpl":
-            return ByMpl()
-        case "by_cpu":
-            return ByCpu()
-
-
 class _Nodes(TimeSharedSystem):
     """The cluster of a site, with the jobs of a replication."""
 
-    def __init__(self, scenario: TimeSharedScenario, replication: int) -> None:
-        jobs, streams = scenario.jobs(replication), scenario.streams(replication)
-        super().__init__(scenario.cluster, jobs, scenario.nodes.known, streams)
+    def __init__(self, scenario: TimeSharedScenario) -> None:
+        super().__init__(scenario.cluster, scenario.jobs(), scenario.nodes.known, scenario.streams)
         self._scenario = scenario
-        self._replication = replication
 
     def manager(
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
     ) -> StartingManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
-        predictors = scenario.predictors(asking.host, scheduler, ports.clock, self._replication)
+        predictors = scenario.predictors(asking.host, scheduler, ports.clock)
         return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)

@@ -165,25 +165,22 @@ def resolve_all(
 def schedulers_for_logs(
     names: Iterable[str], with_requests: bool = False, find: Find = resolve
 ) -> tuple[UnderTest, ...]:
-    """The schedulers of these names. For `with_requests` and errors see `check_for_logs`."""
-    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, LOGS, find)
+    """The schedulers of these names. `with_requests` if jobs request parts of nodes. Raises
+    SchedulerNotLoaded with a sentence for each that cannot replay a log."""
+    found, mistakes = resolve_all(names, Kind.FREE_NODES, LOGS, find)
+    no_requests = "Batsim's protocol has no requests of CPUs, memory and GPUs"
+    for each in found if with_requests else ():
+        if isinstance(each, BatsimProgram):
+            mistakes[each.label] = f"scheduler '{each.label}': {no_requests}"
     if mistakes:
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
-    check_for_logs(schedulers, with_requests)
-    return schedulers
+    return found
 
 
 def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:
-    """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
-    scheduler that cannot replay a log."""
+    """See `schedulers_for_logs`."""
     by_name = {scheduler.label: scheduler for scheduler in schedulers}
-    _, mistakes = resolve_all(by_name, Kind.FREE_NODES, LOGS, by_name.__getitem__)
-    for name, scheduler in by_name.items():
-        if with_requests and isinstance(scheduler, BatsimProgram):
-            no_requests = "Batsim's protocol has no requests of CPUs, memory and GPUs"
-            mistakes[name] = f"scheduler '{name}': {no_requests}"
-    if mistakes:
-        raise SchedulerNotLoaded("\n".join(mistakes.values()))
+    schedulers_for_logs(by_name, with_requests, by_name.__getitem__)
 
 
 def controllers(schedulers: Iterable[UnderTest]) -> list[SlurmController]:

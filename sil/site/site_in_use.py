@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,8 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from scheduler.managers.queues import QueuePolicy, UserPolicy
-from scheduler.model import Site
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.model import Job, Site
 from scheduler.registry import key_of
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
@@ -75,6 +76,10 @@ class SiteInUse:
     def experience(self) -> MemoryExperience:
         """The experience at the beginning of a run."""
         return MemoryExperience(self.layout, self.statistics)
+
+    def expected_times(self, jobs: Sequence[Job]) -> EtcMatrix:
+        """Of jobs on each machine and cluster, by the experience at the beginning."""
+        return self.experience().estimate(jobs, [len(members) for members in self.site.members])
 
     def digest(self) -> str:
         """Equal for equal sites with equal statistics."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sil.studies.rules import DECIDED, Estimate, Judge, Judged, Verdict, count_of, range_of
+from sil.studies.rules import DECIDED, JUDGES, Estimate, Judged, Verdict, count_of, range_of
 
 if TYPE_CHECKING:
     from sil.report.page import Part  # which workers do without
@@ -130,34 +131,56 @@ class Findings:
     """Tables too long to be shown, by the name of their CSV file."""
 
 
+Outcomes = Mapping[str, Iterable[Estimate] | Judged]
+"""By variant: cases, or the outcome of a rule on them."""
+NO_OTHERS: Outcomes = MappingProxyType({})
+
+
 class Study:
     """What `statements/NAME.toml` says of a study and of the paper's claims; its texts name the `limits` of
-    rules."""
+    rules. A claim has a `judge` (of JUDGES) and the `unit` of its distance, by default those of the study."""
 
     def __init__(self, name: str, **limits: object) -> None:
         common, found = _read("common"), _read(name)
-        self._about = found.pop("study")
+        self._about = {"judge": "all", "unit": "points"} | found.pop("study")
         self._limits = common | limits | found.pop("texts", {})
+        self._judges, self._units = (
+            {name: table.pop(key, self._about[key]) for name, table in found.items()}
+            for key in ("judge", "unit")
+        )
         self.statements = {name: _statement(table, self._limits) for name, table in found.items()}
+
+    def unit(self, name: str) -> str:
+        """That of the distance from the threshold of a claim."""
+        return str(self._units[name])
 
     def claim(
         self,
         name: str,
-        ours: str,
-        judged: Judged,
-        beside: Mapping[str, Judged] | None = None,
-        inputs: Mapping[str, Judged] | None = None,
+        cases: Iterable[Estimate] | Judged,
+        ours: str = "",
+        beside: Outcomes = NO_OTHERS,
+        inputs: Outcomes = NO_OTHERS,
     ) -> Claim:
-        return Claim(self.statements[name], ours, judged, beside or {}, inputs or {})
+        """Judged by its cases. What was found is by default their number and range; for `beside` and `inputs`
+        see `Claim`."""
+        cases = cases if isinstance(cases, Judged) else list(cases)
+        found = ours
+        if not ours and not isinstance(cases, Judged):
+            found = f"{count_of(cases)}; {range_of(cases, self.unit(name))}"
+        next_to, of_inputs = (
+            {of: self.judged(name, each) for of, each in more.items()} for more in (beside, inputs)
+        )
+        return Claim(self.statements[name], found, self.judged(name, cases), next_to, of_inputs)
 
-    def over_cases(self, name: str, cases: Sequence[Estimate], judge: Judge, unit: str) -> Claim:
-        """A claim on the same quantity in many cases."""
-        return self.claim(name, f"{count_of(cases)}; {range_of(cases, unit)}", judge(cases, unit))
+    def judged(self, name: str, cases: Iterable[Estimate] | Judged) -> Judged:
+        """The outcome of the rule of a claim."""
+        return cases if isinstance(cases, Judged) else JUDGES[self._judges[name]](cases, self.unit(name))
 
     def without_rule(self, name: str, ours: str = "not tried") -> Claim:
         """A claim that no rule decides: the testbed itself or an input does, or nothing can."""
         decided = Verdict.HOLDS if self.statements[name].caveat else Verdict.NOT_TESTABLE
-        return self.claim(name, ours, Judged(decided))
+        return self.claim(name, Judged(decided), ours)
 
     def findings(
         self,

@@ -122,6 +122,15 @@ def all_or_partly_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
     return every if every.verdict is Verdict.HOLDS else replace(every, verdict=verdict)
 
 
+JUDGES: dict[str, Judge] = {
+    "all": all_positive,
+    "some": some_positive,
+    "most": most_positive,
+    "all or partly": all_or_partly_positive,
+}
+"""By their names in the files of statements."""
+
+
 def together(found: Mapping[str, Sequence[Estimate]]) -> Judged:
     """As `all_positive`, of cases by their units."""
     verdict = all_positive([x for of_unit in found.values() for x in of_unit]).verdict

@@ -12,7 +12,7 @@ from sil.outcome.invariants.checker import Breach
 from sil.swarm.faults import Faulty
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
-from sil.world.remote.network import Lost, Partition
+from sil.world.remote.network import Partition, Unreliable
 from sil.world.remote.orders import Ordered
 from sil.world.remote.remote_manager import RemoteManager
 
@@ -39,12 +39,12 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
     The second and the fourth ask for a manager that does everything when it is due; the fourth for messages
     that arrive at once or never.
     """
-    runs = list(remote.ordered.values())
+    runs = list(remote.orders.ordered.values())
     before = [ordered for ordered in runs if ordered.ordered_s < faulty.settled_s]
     is_punctual = faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s
-    of_messages = [getattr(fault, "fault", fault) for fault in faulty.messages]
-    is_in_order = all(isinstance(fault, Lost | Partition) for fault in of_messages)
-    silences = _silences(facts, (fault for fault in of_messages if isinstance(fault, Partition)))
+    messages = faulty.messages
+    is_in_order = all(not isinstance(fault, Unreliable) or fault.how == "lost" for fault in messages)
+    silences = _silences(facts, (fault for fault in messages if isinstance(fault, Partition)))
     breaches = chain(
         _disagreed(remote, before),
         _not_repeated(runs) if is_punctual else (),
@@ -56,7 +56,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
 
 
 def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Breach]:
-    unacknowledged = set(remote.unacknowledged)
+    unacknowledged = set(remote.agents.notices)
     for ordered in runs:
         run, job = ordered.order.run, ordered.order.job.id
         if ordered.over_s == inf:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -59,12 +60,8 @@ def relative(path: str) -> str:
 
 def _lines_of(code: CodeType, is_function: bool = True) -> Iterator[int]:
     """The lines of the functions in `code`, without those that define them."""
-    if is_function and code.co_flags & _OPTIMISED:
+    if is_function and code.co_flags & CO_OPTIMIZED:  # classes are not
         yield from {line for *_, line in code.co_lines() if line and line != code.co_firstlineno}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _lines_of(constant)
-
-
-_OPTIMISED = 1
-"""The flag of code with fast local variables: functions, not classes."""

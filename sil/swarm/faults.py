@@ -12,7 +12,6 @@ from scheduler.model import JobId
 from scheduler.ports import Clock
 from sil.world.failures import (
     FailingRuns,
-    Flapping,
     Hindrances,
     Outage,
     RandomFailures,
@@ -23,16 +22,7 @@ from sil.world.failures import (
 )
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
-from sil.world.remote.network import (
-    Crashes,
-    Delayed,
-    Duplicated,
-    Lost,
-    MessageFault,
-    Partition,
-    Reordered,
-    Until,
-)
+from sil.world.remote.network import Crashes, MessageFault, Partition, Unreliable
 from site_db.files.input_errors import MOST
 
 
@@ -126,7 +116,7 @@ class Faulty:
     def flap(
         self, rng: np.random.Generator, machines: list[int], between_s: float, times: int, each_s: float
     ) -> None:
-        flapping = RandomFailures(between_s, each_s, Flapping(times, each_s))
+        flapping = RandomFailures(between_s, each_s, times, each_s)
         self._fail(flapping, [(j,) for j in machines], rng)
 
     def _fail(self, of: RandomFailures, groups: list[tuple[Any, ...]], rng: np.random.Generator) -> None:
@@ -213,9 +203,11 @@ OUTAGE: Mapping[str, Draw] = {"from_s": _moment, "for_s": _seconds(3_000.0)}
 REPAIRED: Mapping[str, Draw] = {"between_s": _now_and_then, "repair_s": _seconds(1_000.0)}
 
 
-def _of_messages(kind: Callable[..., MessageFault]) -> Callable[..., None]:
-    def add(to: Faulty, rng: np.random.Generator, **parameters: float) -> None:
-        to.messages.append(Until(to.until_s, kind(**parameters, rng=rng)))
+def _of_messages(how: Any) -> Callable[..., None]:
+    def add(
+        to: Faulty, rng: np.random.Generator, share: float = 1.0, mean_s: float = 0.0, by_s: float = 0.0
+    ) -> None:
+        to.messages.append(Unreliable(how, rng, share, mean_s or by_s, to.until_s))
 
     return add
 
@@ -223,13 +215,13 @@ def _of_messages(kind: Callable[..., MessageFault]) -> Callable[..., None]:
 _FLAPS = {"between_s": _now_and_then, "times": _few, "each_s": _seconds(60.0)}
 
 KINDS: dict[str, FaultKind] = {
-    "lost messages": FaultKind({"share": _uniform(0.01, 0.4)}, _of_messages(Lost)),
-    "late messages": FaultKind({"mean_s": _seconds(300.0)}, _of_messages(Delayed)),
+    "lost messages": FaultKind({"share": _uniform(0.01, 0.4)}, _of_messages("lost")),
+    "late messages": FaultKind({"mean_s": _seconds(300.0)}, _of_messages("late")),
     "repeated messages": FaultKind(
-        {"share": _uniform(0.01, 0.5), "mean_s": _seconds(1_000.0)}, _of_messages(Duplicated)
+        {"share": _uniform(0.01, 0.5), "mean_s": _seconds(1_000.0)}, _of_messages("repeated")
     ),
     "reordered messages": FaultKind(
-        {"share": _uniform(0.01, 0.5), "by_s": _seconds(1_000.0)}, _of_messages(Reordered)
+        {"share": _uniform(0.01, 0.5), "by_s": _seconds(1_000.0)}, _of_messages("reordered")
     ),
     "partition": FaultKind({"machines": _machines, **OUTAGE}, Faulty.separate),
     "crashes": FaultKind({"between_s": _now_and_then, "down_s": _seconds(1_000.0)}, Faulty.crash),

@@ -35,7 +35,7 @@ from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
-from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
 from sil.world.guard.scheduler import Guard
@@ -222,7 +222,7 @@ class _Different(SiteOfCase):
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> ExecutionModel:
         quantiles = np.zeros(self._actual.n_jobs)
         slots = [(j,) for j in range(self.case.n_machines)]
-        actual = ActualRuntimes(self._actual, NoSpread(), quantiles)
+        actual = ActualRuntimes(self._actual, Variation(), quantiles)
         return DedicatedMachines(self._site, actual, events, slots, hindrances)
 
     def ports(self, world: World) -> OnMachines:

@@ -20,7 +20,7 @@ from distributed import Client, KilledWorker, Security, rpc
 
 from scheduler import UserError
 from sil.settings.files import code_and_data
-from sil.workers.executor import Concurrent, Failed, Item, Outcome, Result
+from sil.workers.executor import Concurrent, Item, Outcome
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED, Died
 from site_db.files.readers import OF_JSON, read_text
@@ -72,11 +72,11 @@ class Dask(Concurrent):
         try:
             outcome, files = future.result()
         except KilledWorker:
-            return Died(KILLED, "its Dask worker died")
+            return "died", Died(KILLED, "its Dask worker died")
         except CancelledError:  # not by this process, which waits for none that it has cancelled
-            return Failed(self._gone())
+            return "failed", self._gone()
         except Exception as error:
-            return Failed(error)
+            return "failed", error
         for name, content in files.items():
             assert item.folder is not None
             path = item.folder / name
@@ -127,7 +127,7 @@ def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
     finally:
         _idle.append(process)
     (value,) = outcomes
-    return Result(value), files
+    return ("result", value), files
 
 
 def check_code(code: str) -> None:

@@ -74,18 +74,13 @@ def tasks(pid: int) -> list[str]:
 
 
 def _children(pid: int) -> list[int]:
-    if sys.platform != "linux":
-        return _children_by_psutil(pid)
     found: list[int] = []
+    if sys.platform != "linux":
+        import psutil  # takes as long as much of a command
+
+        with suppress(psutil.Error):
+            found.extend(child.pid for child in psutil.Process(pid).children())
     for task in tasks(pid):
         with suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
             found.extend(map(int, file.read().split()))
     return found
-
-
-def _children_by_psutil(pid: int) -> list[int]:
-    import psutil  # takes as long as much of a command
-
-    with suppress(psutil.Error):
-        return [child.pid for child in psutil.Process(pid).children()]
-    return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Annotated
 
 from scheduler import UserError
@@ -30,11 +29,10 @@ class Execution(Settings):
 
             return Processes(self.workers or os.cpu_count() or 1)
         try:
-            installed = find_spec("distributed") is not None
-        except ValueError:  # the module cannot be imported
-            installed = False
-        if not installed:
-            raise UserError("--dask needs the package distributed; install this one with [distributed]")
-        from sil.workers.dask_executor import Dask
-
+            from sil.workers.dask_executor import Dask
+        except ModuleNotFoundError as error:
+            if error.name != "distributed":
+                raise
+            message = "--dask needs the package distributed; install this one with [distributed]"
+            raise UserError(message) from None
         return Dask(self.dask)

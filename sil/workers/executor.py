@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from sil.world.guard.faults import TRIES, Died
 
@@ -59,26 +59,9 @@ class Item:
         return self.call(*folder, attempt=attempt) if self.gets_attempt else self.call(*folder)
 
 
-@dataclass(frozen=True)
-class Result:
-    value: Any
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The item raised an exception."""
-
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class Report:
-    """Progress of an item that is still running."""
-
-    value: Any
-
-
-Outcome = Result | Failed | Died | Report
+Outcome = tuple[Literal["result", "failed", "died", "report"], Any]
+"""Of an item: its result, the exception that it raised, how its process ended (`Died`), or its progress while
+it is running."""
 OnResult = Callable[[Item, Any], None]
 """Called with an item and its result, or `Died`."""
 OnReport = Callable[[Item, Any], None]
@@ -164,21 +147,18 @@ class Concurrent(Executor):
                 if not running:
                     return
                 errors: list[BaseException] = []
-                for item, outcome in self._wait():
-                    if isinstance(outcome, Report):
-                        on_report(item, outcome.value)
+                for item, (kind, value) in self._wait():
+                    if kind == "report":
+                        on_report(item, value)
                         continue
                     running -= 1
-                    if isinstance(outcome, Failed):
-                        errors.append(outcome.error)
-                    elif isinstance(outcome, Result):
-                        on_result(item, outcome.value)
+                    deaths[item.key] += kind == "died"
+                    if kind == "failed":
+                        errors.append(value)
+                    elif kind == "died" and value.from_outside and deaths[item.key] < TRIES:
+                        again.append(item)
                     else:
-                        deaths[item.key] += 1
-                        if outcome.from_outside and deaths[item.key] < TRIES:
-                            again.append(item)
-                        else:
-                            on_result(item, outcome)
+                        on_result(item, value)
                 if errors:  # only now, so that no simultaneous result is lost
                     raise errors[0]
         except BaseException:

@@ -33,9 +33,22 @@ class Limits:
     memory_mb: float | None = None
 
     def impose(self) -> None:
-        """On this process, by the kernel."""
-        _limit_tasks()
-        _limit_memory(self.memory_mb)
+        """On this process, by the kernel: limit the tasks of the user to those of the whole computer now, and
+        those that a scheduler may have, which does not hold for root, and is what remains if all is too busy
+        to look; and the memory that it may use in addition to what it uses now. If there is none left, the
+        kernel ends it rather than others."""
+        with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
+            n = int(file.read().split()[3].partition("/")[2]) + MOST_TASKS
+            _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+            most = n if hard == resource.RLIM_INFINITY else min(n, hard)
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        if sys.platform == "linux":
+            with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write("1000")
+        if self.memory_mb is not None:
+            used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
+            most = used + int(min(self.memory_mb, MOST_MB) * 2**20)
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 class Watch:
@@ -68,29 +81,6 @@ class Watch:
         took_s = time.monotonic() - now_s
         self._looks_s = now_s + max(LOOK_EVERY_S, 10.0 * took_s)
         return found
-
-
-def _limit_tasks() -> None:
-    """Limit the processes and threads of the user to those of the whole computer now, and those that a
-    scheduler may have. That does not hold for root, and is what remains if all is too busy to look."""
-    with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
-        n = int(file.read().split()[3].partition("/")[2]) + MOST_TASKS
-        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        most = n if hard == resource.RLIM_INFINITY else min(n, hard)
-        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-
-
-def _limit_memory(most_mb: float | None) -> None:
-    """Limit the memory that this process may use in addition to what it uses now, and let the kernel end it
-    rather than others if there is none left."""
-    if sys.platform == "linux":
-        with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-    if most_mb is None:
-        return
-    used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
-    most = used + int(min(most_mb, MOST_MB) * 2**20)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _resident_kb(pid: int) -> int:

@@ -67,9 +67,9 @@ class Nursery:
         self._kill = kill
         self._is_ready = False
 
-    def start(self, handles: list[int]) -> int:
-        """Fork a supervisor that has copies of `handles`. Returns its process id. Raises NurseryGone."""
-        return self._answer(_PID.pack(0), handles)
+    def start(self, handle: int) -> int:
+        """Fork a supervisor that has a copy of a socket. Returns its process id. Raises NurseryGone."""
+        return self._answer(_PID.pack(0), [handle])
 
     def end(self, pid: int) -> None:
         """Kill a process that it has forked, with all that this has started. Raises NurseryGone."""
@@ -205,7 +205,7 @@ def _serve(connection: socket.socket) -> None:
 def _fork_on_request(connection: socket.socket) -> None:
     started: set[int] = set()
     while True:
-        head, handles, _, _ = socket.recv_fds(connection, _PID.size, 16)
+        head, handles, _, _ = socket.recv_fds(connection, _PID.size, 1)
         if len(head) < _PID.size:
             return
         for handle in handles:

@@ -21,7 +21,7 @@ from sil.workers.channel import HEAD, BadMessage, Message, unpacked
 from sil.workers.executor import FIRST, Attempt
 from sil.workers.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
 from sil.workers.nursery import FIXED_HASH_SEED, NurseryGone, forget_nursery, nursery
-from sil.workers.supervisor import Deadline, Start, pickled, received_status, send_end, send_start
+from sil.workers.supervisor import END, START, SharedMemory, received_status
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     KEEPS_TO_PROCESSES,
@@ -60,12 +60,19 @@ LIMITED = Limits()
 class OwnProcess:
     """A process that makes one call, and the messages that it sends here."""
 
-    def __init__(self, supervisor: _Supervisor, start: Start, memory: int, attempt: Attempt) -> None:
-        self.supervisor, self._attempt = supervisor, attempt
-        self._log, self._limits = start.log, start.limits
+    def __init__(
+        self,
+        supervisor: _Supervisor,
+        memory: SharedMemory,
+        log: Path | None,
+        limits: Limits | None,
+        attempt: Attempt,
+    ) -> None:
+        self.supervisor, self._memory, self._attempt = supervisor, memory, attempt
+        self._log, self._limits = log, limits
         self._messages, theirs = socket.socketpair()
         with theirs:
-            supervisor.start(start, theirs, memory)
+            supervisor.start(theirs, memory)
         self._unread = bytearray()
         self._takes_nothing = False
         self.n_received = 0
@@ -84,9 +91,8 @@ class OwnProcess:
         return self._messages.fileno()
 
     def receive(self, most_bytes: float) -> Message:
-        """Wait for the next message. Raises Died,
-        `from_outside` if that may be an accident: if
-        the process was not killed after as many messages in each of several tries."""
+        """Wait for the next message. Raises Died, `from_outside` if that may be an accident: if the process
+        was not killed after as many messages in each of several tries."""
         if self._takes_nothing:
             raise Died(PROCESS_SURVIVES, "does not take what is sent to it")
         since_s = time.monotonic()
@@ -154,8 +160,9 @@ class OwnProcess:
         if self.fileno() == -1:
             return
         self._messages.close()
-        if self.supervisor.deadline_s == 0.0:  # not within a decision
+        if self._memory.deadline_s == 0.0:  # not within a decision
             self.supervisor.wait(by_itself_s)
+        self._memory.close()
         self.supervisor.status()
         if self.supervisor.is_alive:
             _idle.append(self.supervisor)
@@ -182,7 +189,7 @@ class OwnProcess:
     def _check_time(self, since_s: float) -> None:
         """Raise Died if a decision has passed its deadline or, outside of any, nothing happens. The
         process writes its deadlines itself, so they count up to `most_s` only. A worker may take any time."""
-        now_s, deadline_s = time.monotonic(), self.supervisor.deadline_s
+        now_s, deadline_s = time.monotonic(), self._memory.deadline_s
         own_s = since_s - self.began_s  # time for the testbed's own part
         if deadline_s > 0.0:
             if min(deadline_s, since_s + self.most_s + own_s) < now_s:
@@ -206,11 +213,8 @@ class OwnProcess:
         if self._limits is not None and status in (TOO_MUCH_MEMORY, TOO_MANY_TASKS):
             rule, text = KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads"
             if status == TOO_MUCH_MEMORY:
-                most = f"{self._limits.memory_mb:g} MB"
-                rule, text = (
-                    KEEPS_TO_MEMORY,
-                    f"it and its children need more than the {most} that they may use",
-                )
+                rule, most = KEEPS_TO_MEMORY, f"{self._limits.memory_mb:g} MB"
+                text = f"it and its children need more than the {most} that they may use"
             return Died(rule, "was ended at a limit", text)
         if status < 0:
             how = f"was ended by signal {-status} ({signal.Signals(-status).name})"
@@ -225,26 +229,18 @@ class _Supervisor:
     """The parent of one process at a time (see `sil.workers.supervisor`)."""
 
     def __init__(self) -> None:
-        memory = Deadline.handle()
-        self._deadline = Deadline(memory)
         self._control, theirs = socket.socketpair()
         self._nursery = nursery()
-        self._pid = self._nursery.start([theirs.fileno(), memory])
+        self._pid = self._nursery.start(theirs.fileno())
         theirs.close()
-        os.close(memory)
         self._is_in_use = False
         self._status: int | None = None
         self.is_alive = True
 
-    @property
-    def deadline_s(self) -> float:
-        return self._deadline.at_s
-
-    def start(self, start: Start, answers: socket.socket, memory: int) -> None:
+    def start(self, answers: socket.socket, memory: SharedMemory) -> None:
         """Start a process. Raises OSError if the supervisor has ended, or was stopped."""
         self._control.settimeout(READS_WITHIN_S)
-        self._deadline.set(0.0)  # that of the process before, which may have passed
-        send_start(self._control, start, answers, memory)
+        socket.send_fds(self._control, [START], [answers.fileno(), memory.handle])
         self._is_in_use, self._status = True, None
 
     def wait(self, for_s: float) -> bool:
@@ -256,7 +252,7 @@ class _Supervisor:
         if self._is_in_use:
             self._control.settimeout(ENDS_WITHIN_S)
             with suppress(OSError):
-                send_end(self._control)
+                self._control.sendall(END)
             self._status = received_status(self._control)
             self._is_in_use = False
             if self._status is None:
@@ -290,26 +286,21 @@ def own_process(
     see `Start`. All that it starts ends with it, at the end of a `with` statement or when it is closed.
     Raises Died."""
     printed = None if log is None else log.absolute()
-    environment = {**os.environ, **FIXED_HASH_SEED}
-    text, arrays, memory = pickled(call)
-    start = Start(
-        text, arrays, os.getcwd(), environment, tuple(sys.path), modules, printed, limits, own_modules
-    )
-    try:
-        while _idle:
-            supervisor = _idle.pop()
-            try:
-                return OwnProcess(supervisor, start, memory, attempt)
-            except OSError:  # it has ended since it was used
-                supervisor.close()
-        for _ in range(2):
-            try:
-                return OwnProcess(_Supervisor(), start, memory, attempt)
-            except NurseryGone:
-                forget_nursery()  # an earlier scheduler has killed or stopped it
-        raise killed_from_outside("its nursery ended", object())
-    finally:
-        os.close(memory)
+    environment, path = {**os.environ, **FIXED_HASH_SEED}, tuple(sys.path)
+    memory = SharedMemory.of(call, os.getcwd(), environment, path, modules, printed, limits, own_modules)
+    while _idle:
+        supervisor = _idle.pop()
+        try:
+            return OwnProcess(supervisor, memory, log, limits, attempt)
+        except OSError:  # it has ended since it was used
+            supervisor.close()
+    for _ in range(2):
+        try:
+            return OwnProcess(_Supervisor(), memory, log, limits, attempt)
+        except NurseryGone:
+            forget_nursery()  # an earlier scheduler has killed or stopped it
+    memory.close()
+    raise killed_from_outside("its nursery ended", object())
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

@@ -19,15 +19,7 @@ from typing import Any
 
 from sil.workers import channel
 from sil.workers.channel import Message
-from sil.workers.executor import (
-    Concurrent,
-    Failed,
-    Item,
-    Outcome,
-    Report,
-    Result,
-    tried,
-)
+from sil.workers.executor import Concurrent, Item, Outcome, tried
 from sil.workers.nursery import fork_nursery
 from sil.workers.own_process import LOOK_EVERY_S, OwnProcess, own_process
 from sil.world.guard.faults import Died
@@ -56,10 +48,10 @@ class Processes(Concurrent):
 
     def _settled(self, worker: OwnProcess, outcome: Outcome) -> Item:
         """The item of an outcome. Its worker is free for the next one, or ended."""
-        if isinstance(outcome, Report):
+        if outcome[0] == "report":
             return self._busy[worker]
         item = self._busy.pop(worker)
-        if isinstance(outcome, Died):
+        if outcome[0] == "died":
             worker.close()
         else:
             self._idle.append(worker)
@@ -80,7 +72,7 @@ def _outcome(worker: OwnProcess) -> Outcome | None:
     try:
         message = worker.received(inf)
     except Died as died:
-        return Died(died.rule, died.how)
+        return "died", Died(died.rule, died.how)
     if message is None:
         return None
     outcome: Outcome = pickle.loads(message.columns)
@@ -98,17 +90,17 @@ def _work(connection: socket.socket) -> None:
     with suppress(EOFError, OSError):
         while True:
             pickled = channel.receive(connection).columns
-            send(_pickled_outcome(pickled, lambda value: send(pickle.dumps(Report(value)))))
+            send(_pickled_outcome(pickled, lambda value: send(pickle.dumps(("report", value)))))
 
 
 def _pickled_outcome(pickled: bytes, report: Callable[[Any], None]) -> bytes:
     """The pickled outcome of a pickled item."""
     try:
-        return pickle.dumps(Result(tried(pickle.loads(pickled), report)))
+        return pickle.dumps(("result", tried(pickle.loads(pickled), report)))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):
-            failed = pickle.dumps(Failed(error))
+            failed = pickle.dumps(("failed", error))
             pickle.loads(failed)
             return failed
-        return pickle.dumps(Failed(RuntimeError(traceback.format_exc())))
+        return pickle.dumps(("failed", RuntimeError(traceback.format_exc())))

@@ -32,10 +32,6 @@ class ItemDied(UserError):
         self.died = died
 
 
-def no_progress(_done: int, _total: int | None) -> None:
-    """For callers that show no progress."""
-
-
 class Runner:
     """Runs items on `executor` and stores their results in `store`. `done` counts finished items,
     of `total` if known."""
@@ -44,7 +40,7 @@ class Runner:
         self,
         executor: Executor,
         store: Store | None = None,
-        on_progress: OnProgress = no_progress,
+        on_progress: OnProgress = lambda done, total: None,
         total: int | None = None,
     ) -> None:
         self.executor = executor

@@ -44,99 +44,93 @@ MOST_OUTPUT = 1_000_000
 
 CUT = b"\n... (more was printed than a log takes)\n"
 
-END = b"."
+START, END = b"S", b"."
+"""Requests: for a process, with its socket and its memory; and once for each, to end it if it has not."""
 
 ALIGNED = 64
 """Bytes; arrays begin at multiples."""
 
-_SIZE = struct.Struct("<Q")
 _STATUS = struct.Struct("<i")
 _TIME = struct.Struct("<d")
-
-
-class Deadline:
-    """A time of `time.monotonic` in memory that two processes share; 0 = none."""
-
-    def __init__(self, handle: int) -> None:
-        self._memory = mmap(handle, _TIME.size)
-
-    @classmethod
-    def handle(cls) -> int:
-        """New memory, as a file."""
-        handle = file_in_memory()
-        os.truncate(handle, _TIME.size)
-        return handle
-
-    @property
-    def at_s(self) -> float:
-        return float(_TIME.unpack_from(self._memory)[0])
-
-    def set(self, at_s: float) -> None:
-        _TIME.pack_into(self._memory, 0, at_s)
 
 
 class Start(NamedTuple):
     """What a process does: `call` is a pickled function of its socket, in a folder and with an environment,
     with modules found along `path`, and in `own_modules` when all others are imported. Its large arrays, of
-    these sizes, are in memory that the process shares with the one that asks for it. The supervisor imports
-    `modules` once, for this and later processes.
+    these sizes, follow in the memory of the process. The supervisor imports `modules` once, for this and
+    later processes.
 
     Its output goes into the file `log`, or else to the terminal.
     """
 
     call: bytes
-    arrays: tuple[int, ...]
+    sizes: tuple[int, ...]
     folder: str
     environment: dict[str, str]
     path: tuple[str, ...]
-    modules: tuple[str, ...] = ()
-    log: Path | None = None
-    limits: Limits | None = None
-    own_modules: str | None = None
+    modules: tuple[str, ...]
+    log: Path | None
+    limits: Limits | None
+    own_modules: str | None
 
 
-def file_in_memory() -> int:
-    """Outside Linux it is on disk, under no name."""
-    if sys.platform == "linux":
-        return os.memfd_create("sil")
-    with TemporaryFile() as file:
-        return os.dup(file.fileno())
+class SharedMemory:
+    """What a process shares with the one that asks for it, in a file in memory (outside Linux, on disk under
+    no name): a deadline, its `Start`, and large arrays."""
 
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self._deadline = mmap(handle, ALIGNED)
 
-def pickled(call: Callable[[socket.socket], None]) -> tuple[bytes, tuple[int, ...], int]:
-    """A call, the sizes of its large arrays, and a file in memory that has these."""
-    arrays: list[pickle.PickleBuffer] = []
-    text = pickle.dumps(call, protocol=5, buffer_callback=arrays.append)
-    memory = file_in_memory()
-    with open(memory, "wb", closefd=False) as file:
-        for array in arrays:
-            file.write(array.raw())
-            file.write(bytes(-file.tell() % ALIGNED))
-    return text, tuple(array.raw().nbytes for array in arrays), memory
+    @classmethod
+    def of(cls, call: Callable[[socket.socket], None], *settings: Any) -> SharedMemory:
+        """New memory; `settings` are the other fields of `Start`."""
+        buffers: list[pickle.PickleBuffer] = []
+        text = pickle.dumps(call, protocol=5, buffer_callback=buffers.append)
+        arrays = [buffer.raw() for buffer in buffers]
+        if sys.platform == "linux":
+            handle = os.memfd_create("sil")
+        else:
+            with TemporaryFile() as nameless:
+                handle = os.dup(nameless.fileno())
+        with open(handle, "wb", closefd=False) as file:
+            file.write(bytes(ALIGNED))
+            pickle.dump(Start(text, tuple(array.nbytes for array in arrays), *settings), file)
+            for array in arrays:
+                file.write(bytes(-file.tell() % ALIGNED))
+                file.write(array)
+        return cls(handle)
 
+    @property
+    def deadline_s(self) -> float:
+        """A time of `time.monotonic`; 0 = none."""
+        return float(_TIME.unpack_from(self._deadline)[0])
 
-def _unpickled(start: Start, memory: int) -> Callable[[socket.socket], None]:
-    views, at = [], 0
-    if start.arrays:
-        shared = memoryview(mmap(memory, 0, access=ACCESS_COPY))
-        for size in start.arrays:
-            views.append(shared[at : at + size])
-            at += size + -size % ALIGNED
-    found: Callable[[socket.socket], None] = pickle.loads(start.call, buffers=views)
-    return found
+    def set_deadline(self, at_s: float) -> None:
+        _TIME.pack_into(self._deadline, 0, at_s)
 
+    def start(self) -> Start:
+        with open(self.handle, "rb", closefd=False) as file:
+            file.seek(ALIGNED)
+            start: Start = pickle.load(file)
+            self._at = file.tell()
+        return start
 
-def send_start(control: socket.socket, start: Start, answers: socket.socket, memory: int) -> None:
-    """Ask the supervisor at the other end of `control` for a process that has the socket `answers`, with
-    large arrays in the file `memory`."""
-    text = pickle.dumps(start)
-    socket.send_fds(control, [_SIZE.pack(len(text))], [answers.fileno(), memory])
-    control.sendall(text)
+    def call(self, start: Start) -> Callable[[socket.socket], None]:
+        """What it calls, with arrays that it may change."""
+        views, at = [], self._at
+        if start.sizes:
+            shared = memoryview(mmap(self.handle, 0, access=ACCESS_COPY))
+            for size in start.sizes:
+                at += -at % ALIGNED
+                views.append(shared[at : at + size])
+                at += size
+        found: Callable[[socket.socket], None] = pickle.loads(start.call, buffers=views)
+        return found
 
-
-def send_end(control: socket.socket) -> None:
-    """Once for each process, end it unless it has ended."""
-    control.sendall(END)
+    def close(self) -> None:
+        os.close(self.handle)
+        self._deadline.close()
 
 
 def received_status(control: socket.socket) -> int | None:
@@ -149,63 +143,51 @@ def received_status(control: socket.socket) -> int | None:
     return None
 
 
-def supervise(control_handle: int, deadline_handle: int) -> None:
-    """Run in the parent: start processes as they are asked for, until the socket `control_handle` is closed.
-    Deadlines are written into the memory `deadline_handle`."""
+def supervise(handle: int) -> None:
+    """Run in the parent: start processes as they are asked for, until the socket `handle` is closed."""
     os.setsid()
     adopt_orphans()
     ignore_signals()
     be_prompt()
-    control = socket.socket(fileno=control_handle)
+    control = socket.socket(fileno=handle)
     control.setblocking(True)
-    deadline = Deadline(deadline_handle)
     with suppress(ConnectionError):
-        while (asked := _received_start(control)) is not None:
-            for name in asked[0].modules:
+        while True:
+            asked, handles, _, _ = socket.recv_fds(control, len(START), 2)
+            if not asked:
+                return
+            for handle in handles:
+                os.set_inheritable(handle, False)
+            memory = SharedMemory(handles[1])
+            start = memory.start()
+            for name in start.modules:
                 importlib.import_module(name)
             gc.freeze()  # no process searches what is loaded by now
-            status, is_told = _carried_out(*asked, control, deadline)
+            status, is_told = _carried_out(start, socket.socket(fileno=handles[0]), memory, control)
             control.sendall(_STATUS.pack(status))
             if not is_told and control.recv(1) != END:
                 return
 
 
-def _received_start(control: socket.socket) -> tuple[Start, socket.socket, int] | None:
-    head, handles, _, _ = socket.recv_fds(control, _SIZE.size, 2)
-    if not head:
-        return None
-    for handle in handles:
-        os.set_inheritable(handle, False)
-    text = bytearray()
-    (size,) = _SIZE.unpack(head)
-    while len(text) < size:
-        part = control.recv(size - len(text))
-        if not part:
-            return None
-        text += part
-    return pickle.loads(text), socket.socket(fileno=handles[0]), handles[1]
-
-
 def _carried_out(
-    start: Start, answers: socket.socket, memory: int, control: socket.socket, deadline: Deadline
+    start: Start, answers: socket.socket, memory: SharedMemory, control: socket.socket
 ) -> tuple[int, bool]:
     """Start a process, and end it when it is over or `control` says so. Returns how it has ended, and whether
     `control` said so."""
-    deadline.set(0.0)
     printed, printing = os.pipe()
     parent, child = os.getpid(), os.fork()
     if child == 0:
         os.close(printed)
         control.close()
         end_with_parent(parent)
-        _be_the_process(start, answers, memory, printing, deadline)
+        _be_the_process(start, answers, memory, printing)
     os.close(printing)
-    os.close(memory)
+    memory.close()
     answers.close()
     output = _Output(start.log)
     statuses: dict[int, int] = {}
     broken = None
-    watch = None if start.limits is None else Watch(child, start.limits, sum(start.arrays))
+    watch = None if start.limits is None else Watch(child, start.limits, sum(start.sizes))
     with _end_of(child) as ended:
         waiting: list[Any] = [printed, control, *ended]
         ready: list[Any] = []
@@ -245,7 +227,8 @@ def _end_of(child: int) -> Iterator[list[int]]:
 
 
 class _Output:
-    """What a process prints: the first part of it, in a file that exists if there is any."""
+    """What a process prints: the first part of it, in a file that exists if there is any, or on the terminal,
+    where it is nothing but text."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -255,40 +238,28 @@ class _Output:
     def take(self, data: bytes) -> bool:
         """Whether there was any."""
         if data and self._room:
+            taken, self._room = data[: self._room], max(0, self._room - len(data))
             try:
-                if self._file is None:
-                    self._file = self._opened()
-                self._file.write(self._written(data[: self._room]))
-                self._room = max(0, self._room - len(data))
-                if not self._room:
-                    self._file.write(CUT)
+                if self._path is None:
+                    self._file = sys.stderr.buffer
+                    lines = taken.decode(errors="replace").splitlines()
+                    taken = b"".join(printable(line).encode() + b"\n" for line in lines)
+                elif self._file is None:
+                    self._path.parent.mkdir(parents=True, exist_ok=True)
+                    self._file = self._path.open("wb")
+                self._file.write(taken if self._room else taken + CUT)
                 self._file.flush()
             except (OSError, AttributeError):  # it cannot be written, or there is no terminal
                 self._room = 0
         return bool(data)
-
-    def _written(self, data: bytes) -> bytes:
-        """On a terminal, nothing but text."""
-        if self._path is not None:
-            return data
-        lines = data.decode(errors="replace").splitlines(keepends=True)
-        return b"".join(printable(line.rstrip("\r\n")).encode() + b"\n" for line in lines)
 
     def close(self) -> None:
         if self._file is not None and self._path is not None:
             with suppress(OSError):
                 self._file.close()
 
-    def _opened(self) -> Any:
-        if self._path is None:
-            return sys.stderr.buffer
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        return self._path.open("wb")
 
-
-def _be_the_process(
-    start: Start, answers: socket.socket, memory: int, printing: int, deadline: Deadline
-) -> NoReturn:
+def _be_the_process(start: Start, answers: socket.socket, memory: SharedMemory, printing: int) -> NoReturn:
     """Run in the forked process. Never returns."""
     code = 1
     try:
@@ -298,7 +269,7 @@ def _be_the_process(
             os.dup2(handle, number)
         os.close(printing)
         sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for as long as the process)
-        announce_deadlines_to(deadline.set)
+        announce_deadlines_to(memory.set_deadline)
         os.chdir(start.folder)
         os.environ.clear()
         os.environ.update(start.environment)
@@ -306,7 +277,7 @@ def _be_the_process(
         sys.path[:] = start.path
         if start.limits is not None:
             start.limits.impose()
-        call = _unpickled(start, memory)  # which imports modules of the testbed
+        call = memory.call(start)  # which imports modules of the testbed
         if start.own_modules is not None:
             sys.path.append(start.own_modules)
         call(answers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log1p, sqrt
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,58 +14,27 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 
 
-class Spread(Protocol):
-    """The distribution of run times around their mean."""
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """The distribution of run times around their mean, with this coefficient of variation; that of the normal
+    one is never below 0.1. By default, every run takes exactly its mean time."""
+
+    kind: Literal["none", "normal", "lognormal", "gamma"] = "none"
+    coefficient: float = 0.0
 
     def factor(self, quantile: float) -> float:
         """The run time as a multiple of the mean, at a quantile in (0, 1)."""
-        ...
+        if self.kind == "none":
+            return 1.0
+        from scipy.special import gammaincinv, ndtri  # long to import, and only a process that draws needs it
 
-
-@dataclass(frozen=True, slots=True)
-class NoSpread:
-    """Every run takes exactly its mean time."""
-
-    def factor(self, quantile: float) -> float:
-        return 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Normal:
-    """Normal with mean 1 and the given coefficient of variation, never below 0.1."""
-
-    coefficient_of_variation: float
-
-    def factor(self, quantile: float) -> float:
-        from scipy.special import ndtri  # takes long to import, and only the process that draws needs it
-
-        return max(0.1, 1.0 + self.coefficient_of_variation * float(ndtri(quantile)))
-
-
-@dataclass(frozen=True, slots=True)
-class Lognormal:
-    """Lognormal with mean 1 and the given coefficient of variation."""
-
-    coefficient_of_variation: float
-
-    def factor(self, quantile: float) -> float:
-        from scipy.special import ndtri
-
-        variance = log1p(self.coefficient_of_variation**2)
+        if self.kind == "gamma":
+            shape = self.coefficient**-2
+            return float(gammaincinv(shape, quantile)) / shape
+        if self.kind == "normal":
+            return max(0.1, 1.0 + self.coefficient * float(ndtri(quantile)))
+        variance = log1p(self.coefficient**2)
         return exp(sqrt(variance) * float(ndtri(quantile)) - variance / 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Gamma:
-    """Gamma with mean 1 and the given coefficient of variation."""
-
-    coefficient_of_variation: float
-
-    def factor(self, quantile: float) -> float:
-        from scipy.special import gammaincinv
-
-        shape = self.coefficient_of_variation**-2
-        return float(gammaincinv(shape, quantile)) / shape
 
 
 class Empirical:
@@ -78,6 +47,9 @@ class Empirical:
 
     def factor(self, quantile: float) -> float:
         return self._factors[int(quantile * len(self._factors))]
+
+
+Spread = Variation | Empirical
 
 
 class ActualRuntimes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.notices import RunPreempted
+from scheduler.notices import RunLost, RunPreempted
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, SimClock
+from sil.world.events import EventQueue, JobGivenUp, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
 
@@ -39,7 +39,7 @@ class SimDispatcher:
         found_down = self._machines.down_for(order)
         if found_down:
             self._note(Fact.ORDER_OVERTAKEN, order)
-            self._events.push(now_s, OrderOvertaken(order.run, found_down))
+            self._events.push(now_s, RunLost(order.run, now_s, found_down))
             return
         self._machines.check(order, now_s)
         self._trace.note_start(now_s, order)

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import floor, inf
-from typing import Protocol
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import JobArrived, MonitorNews, RunPreempted
+from scheduler.notices import JobArrived, MonitorNews, RunLost, RunPreempted
 
 
 class SimClock:
@@ -42,8 +41,9 @@ class Event:
     __slots__ = ()
 
 
-AnyEvent = Event | JobArrived | RunPreempted | MonitorNews
-"""These notices are events, too: `JobArrived` is that of a job which is not part of the workload."""
+AnyEvent = Event | JobArrived | RunPreempted | RunLost | MonitorNews
+"""These notices are events, too: `JobArrived` of a job which is not part of the workload, and `RunLost` of an
+order which needs something that is down."""
 
 
 @dataclass(slots=True)
@@ -58,14 +58,6 @@ class ReleaseDue(Event):
     """A run ends now and its nodes are free; its `EndDue` follows."""
 
     run: RunId
-
-
-@dataclass(slots=True)
-class OrderOvertaken(Event):
-    """A dispatch order needs something that is down: machines by index, interconnects by name."""
-
-    run: RunId
-    found_down: tuple[int | str, ...]
 
 
 Subject = int | str
@@ -137,7 +129,7 @@ class RoundDue(Event):
 Order = Mapping[type[AnyEvent], int]
 """The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
 
-_RUN_NOTICES = (EndDue, ReleaseDue, OrderOvertaken, RunPreempted)
+_RUN_NOTICES = (EndDue, ReleaseDue, RunLost, RunPreempted)
 _CHANGES = (MessageDue, StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
@@ -150,7 +142,7 @@ DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobGi
 
 ARCHIVE = _order(
     *(RoundDue, ReleaseDue, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
-    *(EndDue, OrderOvertaken, RunPreempted, JobGivenUp),
+    *(EndDue, RunLost, RunPreempted, JobGivenUp),
 )
 """All runs that end as estimated release their nodes; then jobs arrive; then completions are reported, in
 order of start; with a round after each. This is the order of the simulator used by Gaussier, Glesser, Reis
@@ -232,32 +224,19 @@ _ROUND, _ARRIVAL, _WAKE_UP = RoundDue(), ArrivalDue(), WakeUp()
 _NEVER: tuple[float, int, int, AnyEvent] = (inf, 0, 0, _ROUND)
 
 
-class RoundPolicy(Protocol):
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """At once when they are requested, but at least `least_distance_s` after the previous one; or else at the
+    next multiple of a quantum, as in Collins and George (10 s)."""
+
+    least_distance_s: float = 0.0
+    quantum_s: float | None = None
+
     def due_s(self, now_s: float, last_s: float | None) -> float:
         """The time of the round requested now; `last_s` is the time of the previous round, if any."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class EveryQuantum:
-    """At the next multiple of the quantum, as in Collins and George (10 s)."""
-
-    quantum_s: float
-
-    def due_s(self, now_s: float, last_s: float | None) -> float:
+        if self.quantum_s is None:
+            return now_s if last_s is None else max(now_s, last_s + self.least_distance_s)
         boundary = floor(now_s / self.quantum_s)
         while boundary * self.quantum_s < now_s or boundary * self.quantum_s == last_s:
             boundary += 1
         return boundary * self.quantum_s
-
-
-@dataclass(frozen=True, slots=True)
-class OnRequest:
-    """At once, but at least `least_distance_s` after the previous round."""
-
-    least_distance_s: float = 0.0
-
-    def due_s(self, now_s: float, last_s: float | None) -> float:
-        if last_s is None or last_s + self.least_distance_s <= now_s:
-            return now_s
-        return last_s + self.least_distance_s

@@ -26,24 +26,17 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Flapping:
-    """After its repair, what has failed is up for `each_s`, then down for `each_s`, so many `times`; then it
-    stays up."""
-
-    times: int = 0
-    each_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class RandomFailures:
     """Failures after exponential times of a mean, and repairs after exponential times of another.
 
-    A time between failures begins when what has failed stays up.
+    After its repair, what has failed is up for `each_s` and then down for `each_s`, some `times`; then it
+    stays up, and the next time between failures begins.
     """
 
     mean_time_between_failures_s: float
     mean_time_to_repair_s: float
-    flapping: Flapping = Flapping()
+    times: int = 0
+    each_s: float = 0.0
 
     def changes(self, groups: Iterable[Sequence[Subject]], rng: np.random.Generator) -> Iterator[TimedChange]:
         """Those of each group, without end. What is in one group fails and is repaired together."""
@@ -54,10 +47,10 @@ class RandomFailures:
         while pending:
             time_s, k, up, flaps = pending[0]
             yield time_s, StateChange(subjects[k], up)
-            if up and flaps == self.flapping.times:
+            if up and flaps == self.times:
                 after_s, flaps = float(rng.exponential(self.mean_time_between_failures_s)), 0
             elif up or flaps:
-                after_s, flaps = self.flapping.each_s, flaps + up
+                after_s, flaps = self.each_s, flaps + up
             else:
                 after_s = float(rng.exponential(self.mean_time_to_repair_s))
             heapq.heapreplace(pending, (time_s + after_s, k, not up, flaps))
@@ -100,9 +93,6 @@ class SlowMachines:
     factor: float
     from_s: float = 0.0
     to_s: float = inf
-
-    def factor_at(self, machine: int, now_s: float) -> float:
-        return self.factor if self.from_s <= now_s < self.to_s and machine in self.machines else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +151,5 @@ class Hindrances:
         return True
 
     def _slowness(self, machines: Sequence[int], now_s: float) -> float:
-        return max(prod(slow.factor_at(machine, now_s) for slow in self._slow) for machine in machines)
+        slow = [each for each in self._slow if each.from_s <= now_s < each.to_s]
+        return max(prod(each.factor for each in slow if machine in each.machines) for machine in machines)

@@ -32,10 +32,9 @@ from sil.world.events import (
     JobGivenUp,
     LocalChanged,
     MessageDue,
-    OrderOvertaken,
     ReleaseDue,
     RoundDue,
-    RoundPolicy,
+    Rounds,
     SimClock,
     StateChange,
     Subject,
@@ -69,7 +68,7 @@ class World:
     trace: TraceRecorder
     machines: ExecutionModel
     monitor: SimMonitor
-    rounds: RoundPolicy
+    rounds: Rounds
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     """Outages and what local users demand, in order of time."""
     node_handlers: Handlers = field(default_factory=dict)
@@ -139,16 +138,14 @@ class Harness:
             **world.node_handlers,
             EndDue: self._run_ended,
             ReleaseDue: self._run_released,
-            OrderOvertaken: lambda event: self._notify(
-                RunLost(event.run, self._clock.now_s, event.found_down)
-            ),
+            RunLost: self._notify,
             RunPreempted: self._notify,
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
             MessageDue: lambda event: event.act(),
             MonitorNews: self._notify,
-            ArrivalDue: self._next_job_arrived,
-            JobArrived: self._other_job_arrived,
+            ArrivalDue: self._job_arrived,
+            JobArrived: self._job_arrived,
             JobGivenUp: self._job_given_up,
             WakeUp: self._woken,
             RoundDue: self._run_round,
@@ -209,17 +206,14 @@ class Harness:
         self._push_next_change()
         self._world.node_handlers[LocalChanged](event)
 
-    def _next_job_arrived(self, _: ArrivalDue) -> None:
-        job = self._next_arrival
-        assert job is not None
-        self._appoint_next_arrival()
-        self._job_arrived(JobArrived(job))
-
-    def _other_job_arrived(self, event: JobArrived) -> None:
-        self._events.submissions -= 1
-        self._job_arrived(event)
-
-    def _job_arrived(self, event: JobArrived) -> None:
+    def _job_arrived(self, event: ArrivalDue | JobArrived) -> None:
+        """The next one of the workload, or another one."""
+        if isinstance(event, JobArrived):
+            self._events.submissions -= 1
+        else:
+            assert self._next_arrival is not None
+            event = JobArrived(self._next_arrival)
+            self._appoint_next_arrival()
         self._unfinished.add(event.job.id)
         self._idle_rounds = self._idle_wake_ups = 0
         self._trace.note_arrival(self._clock.now_s, event.job)

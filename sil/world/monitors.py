@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import exp
-from typing import Protocol
 
 import numpy as np
 
@@ -23,12 +22,6 @@ Visible = tuple[float, Reading]
 """A reading and the time from which the scheduler can see it."""
 
 
-class Distortion(Protocol):
-    def distort(self, visible_s: float, reading: Reading) -> Iterable[Visible]:
-        """The readings in place of one that would be seen at `visible_s`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Stale:
     """All readings are seen `delay_s` late."""
@@ -36,6 +29,7 @@ class Stale:
     delay_s: float
 
     def distort(self, visible_s: float, reading: Reading) -> Iterable[Visible]:
+        """The readings in place of one that would be seen at `visible_s`."""
         yield visible_s + self.delay_s, reading
 
 
@@ -53,6 +47,9 @@ class Noisy:
             yield visible_s + self.corrected_after_s, reading  # with its old time: later readings overrule it
         else:
             yield visible_s, reading
+
+
+Distortion = Stale | Noisy
 
 
 class SimMonitor:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from scheduler.time_shared.social_contract import MOST_CPU, SocialContract, sum_in_order
-from sil.world.actual_runtimes import Normal, Spread
+from sil.world.actual_runtimes import Spread, Variation
 from sil.world.core.sharing import solve
 from sil.world.events import LocalChanged
 from sil.world.monitors import Sampling
@@ -31,70 +30,50 @@ class NodeLoad(NamedTuple):
     elsewhere: Sequence[float]
 
 
-class Sharing(ABC):
-    coupled: ClassVar[bool] = False
-    """Whether the slowdown of a job on other nodes affects how its tasks share a node."""
-
-    def cpu_cost(self, k: int) -> float:
-        """CPU time used by each of `k` tasks, relative to isolation."""
-        return 1.0
-
-    @abstractmethod
-    def slowdowns(self, node: NodeLoad) -> list[float]:
-        """Of each task on a node, relative to isolation."""
-
-
 @dataclass(frozen=True, slots=True)
-class Fluid(Sharing):
-    """Approximate mean value analysis: tasks compute and communicate in turn, and queue for the CPU.
+class Sharing:
+    """How tasks share a node: `fluid`, by approximate mean value analysis: tasks compute and communicate in
+    turn, and queue for the CPU.
 
     `inflation` of CPU time per other task (context switches and caches), `coscheduling_loss` of
     communication while others hold the CPU (0 = none is lost), `overhead` of user-space coscheduling, a share
     of the CPU. With c = cpu (1 + inflation (k - 1)), A available and Q the sum of the others' q, the fixed
     point of R = c (1 + Q) / A, Z = (1 - cpu) (1 + loss Q), q = R / (R + Z); a task takes R + Z times as long.
+
+    Or `coupled`: a task that waits for a slower one on another node uses less of its own CPU. Then
+    q = R / max(R + Z, slowdown of its job), so that a change on one node spreads along the jobs to others.
+
+    Or as the predictor's methods assume: `by_mpl`, where all tasks, local ones included, get equal shares of
+    the time; `by_cpu`, where tasks slow down only where requirements exceed the CPU.
     """
 
+    kind: Literal["fluid", "coupled", "by_mpl", "by_cpu"] = "fluid"
     inflation: float = 0.02
     coscheduling_loss: float = 0.0
     overhead: float = 0.0
 
+    @property
+    def coupled(self) -> bool:
+        """Whether the slowdown of a job on other nodes affects how its tasks share a node."""
+        return self.kind == "coupled"
+
     def cpu_cost(self, k: int) -> float:
-        return 1.0 + self.inflation * (k - 1)
+        """CPU time used by each of `k` tasks, relative to isolation."""
+        return 1.0 if self.kind in ("by_mpl", "by_cpu") else 1.0 + self.inflation * (k - 1)
 
     def slowdowns(self, node: NodeLoad) -> list[float]:
+        """Of each task on a node, relative to isolation."""
         k, available = len(node.cpu), node.available - self.overhead
+        if self.kind == "by_mpl":
+            return [float(k + node.local_tasks)] * k
+        if self.kind == "by_cpu":
+            return [max(1.0, sum_in_order(node.cpu) + node.local_cpu)] * k
         if k == 1:  # no queueing
             return [node.cpu[0] / available + (1.0 - node.cpu[0])]
         shares, found = np.array(node.cpu, dtype=np.float64), np.empty(k)
         least = np.array(node.elsewhere, dtype=np.float64) if self.coupled else np.zeros(k)
         solve(shares, least, available, self.inflation, self.coscheduling_loss, found)
         return list(found.tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class Coupled(Fluid):
-    """Fluid, where a task that waits for a slower one on another node uses less of its own CPU.
-
-    q = R / max(R + Z, slowdown of its job), so that a change on one node spreads along the jobs to others.
-    """
-
-    coupled: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class ByMpl(Sharing):
-    """The predictor's MPL method: all tasks, local ones included, get equal shares of the time."""
-
-    def slowdowns(self, node: NodeLoad) -> list[float]:
-        return [float(len(node.cpu) + node.local_tasks)] * len(node.cpu)
-
-
-@dataclass(frozen=True, slots=True)
-class ByCpu(Sharing):
-    """The predictor's CPU method: tasks slow down only where requirements exceed the CPU."""
-
-    def slowdowns(self, node: NodeLoad) -> list[float]:
-        return [max(1.0, sum_in_order(node.cpu) + node.local_cpu)] * len(node.cpu)
 
 
 MEMORY_MB = 512.0
@@ -166,9 +145,9 @@ class TimeSharedCluster:
     memory_mb: tuple[float, ...] = (MEMORY_MB,) * 16
     contract: SocialContract = field(default_factory=SocialContract)
     local_load: LocalUsers | None = None
-    sharing: Sharing = field(default_factory=Fluid)
+    sharing: Sharing = field(default_factory=Sharing)
     sampling: Sampling = field(default_factory=Sampling)
-    run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
+    run_to_run: Spread = field(default_factory=lambda: Variation("normal", 0.03))
     """The distribution of execution times, relative to the time measured in isolation."""
     control_delay_s: float = 0.0
     """The delay with which the coscheduler stops and continues jobs."""
@@ -188,5 +167,5 @@ class TimeSharedCluster:
         self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0
     ) -> TimeSharedCluster:
         """With imperfect coscheduling in the fluid model: communication lost, CPU overhead, and delay."""
-        sharing = Fluid(coscheduling_loss=loss, overhead=overhead)
+        sharing = Sharing(coscheduling_loss=loss, overhead=overhead)
         return replace(self, sharing=sharing, control_delay_s=control_delay_s)

@@ -22,16 +22,17 @@ from sil.runs.simulation import RunKey
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact, RunTables
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import Normal, NoSpread
+from sil.world.actual_runtimes import Variation
 from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
 from sil.world.random_streams import RandomStreams
-from sil.world.time_shared_cluster import ByCpu, ByMpl, Coupled, Fluid, LocalUsers, TimeSharedCluster
+from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
-EXACT = TimeSharedCluster(run_to_run=NoSpread())
+EXACT = TimeSharedCluster(run_to_run=Variation())
+VARYING = TimeSharedCluster(sharing=Sharing("fluid", 0.5, 1.0, 0.1), run_to_run=Variation("normal", 0.5))
 
 
 def rates_on(machines: SharedMachines, n: int) -> list[tuple[int, float, float]]:
@@ -80,11 +81,11 @@ def test_a_job_alone_on_a_dedicated_cluster_takes_its_isolated_time_to_the_last_
 @pytest.mark.parametrize(
     ("ordering", "selection", "node_selection"), list(product(Ordering, Selection, NodeSelection))
 )
-@pytest.mark.parametrize(("sharing", "method"), [(ByCpu(), "cpu"), (ByMpl(), "mpl")])
+@pytest.mark.parametrize(("sharing", "method"), [(Sharing("by_cpu"), "cpu"), (Sharing("by_mpl"), "mpl")])
 @given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30))
 @settings(max_examples=4)
 def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
-    sharing: ByCpu | ByMpl,
+    sharing: Sharing,
     method: str,
     ordering: str,
     selection: str,
@@ -92,7 +93,7 @@ def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
     kinds: list[tuple[str, int]],
 ) -> None:
     scheduler = Loras(ordering, selection, node_selection, method)
-    cluster = TimeSharedCluster(sharing=sharing, run_to_run=NoSpread())
+    cluster = TimeSharedCluster(sharing=sharing, run_to_run=Variation())
     done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
     actual_s = ends(done)
     assert len(done.predictions) == len(kinds)
@@ -114,7 +115,10 @@ def test_a_predictor_does_not_see_the_actual_run_times() -> None:
     jobs = jobs_of(KINDS)
     first = [
         dict(run(cluster, jobs, Loras()).predictions.select("job", "end_s").iter_rows())
-        for cluster in (EXACT, TimeSharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Normal(0.5)))
+        for cluster in (
+            EXACT,
+            VARYING,
+        )
     ]
     assert first[0] == first[1]
 
@@ -138,7 +142,7 @@ def test_the_social_contract_always_holds(
 
 
 def machines_of(
-    works: dict[int, Work], sharing: ByCpu | Fluid, n_nodes: int = 2
+    works: dict[int, Work], sharing: Sharing, n_nodes: int = 2
 ) -> tuple[SharedMachines, EventQueue]:
     events = EventQueue()
     of_job = {JobId(job): work for job, work in works.items()}
@@ -160,7 +164,7 @@ def next_end(machines: SharedMachines, events: EventQueue) -> tuple[float, int]:
 
 def test_a_job_is_as_fast_as_its_slowest_task() -> None:
     """Job 0 has nodes 0 and 1 and needs the whole CPU; job 1 shares node 1 for its 100 s at half speed."""
-    machines, events = machines_of({0: Work(200.0, 1.0, 10.0), 1: Work(50.0, 1.0, 10.0)}, ByCpu())
+    machines, events = machines_of({0: Work(200.0, 1.0, 10.0), 1: Work(50.0, 1.0, 10.0)}, Sharing("by_cpu"))
     machines.start(order(0, 0, 1), 0.0)
     machines.start(order(1, 1), 0.0)
     assert next_end(machines, events) == (100.0, 1)
@@ -169,7 +173,7 @@ def test_a_job_is_as_fast_as_its_slowest_task() -> None:
 
 def test_a_local_user_takes_the_cpu_that_the_contract_does_not_guarantee() -> None:
     """From 10 to 30 s a user demands 80 % of the CPU; the contract guarantees half of it to parallel work."""
-    machines, events = machines_of({0: Work(100.0, 1.0, 10.0)}, Fluid(), 1)
+    machines, events = machines_of({0: Work(100.0, 1.0, 10.0)}, Sharing(), 1)
     machines.start(order(0, 0), 0.0)
     machines.local_changed(LocalChanged(0, 0.8, 0.0, True), 10.0)
     machines.local_changed(LocalChanged(0, 0.0, 0.0, True), 30.0)
@@ -178,7 +182,7 @@ def test_a_local_user_takes_the_cpu_that_the_contract_does_not_guarantee() -> No
 
 def test_local_users_are_slowed_only_if_they_demand_the_guaranteed_share() -> None:
     """Half of the CPU is guaranteed to a job that takes all it gets; users demand 0.4, then 0.8."""
-    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0)}, Fluid(), 2)
+    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0)}, Sharing(), 2)
     machines.start(order(0, 0), 0.0)
     machines.local_changed(LocalChanged(0, 0.4, 0.0, True), 10.0)
     machines.local_changed(LocalChanged(0, 0.8, 0.0, True), 30.0)
@@ -190,7 +194,7 @@ def test_local_users_are_slowed_only_if_they_demand_the_guaranteed_share() -> No
 
 def test_a_new_job_does_not_change_the_past_slowdown_of_local_users() -> None:
     """Two jobs take a little more of a node than one, which leaves half of it to users who demand that."""
-    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0), 1: Work(1000.0, 0.5, 10.0)}, Fluid(), 2)
+    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0), 1: Work(1000.0, 0.5, 10.0)}, Sharing(), 2)
     machines.start(order(0, 0), 0.0)
     machines.local_changed(LocalChanged(0, 0.5, 0.0, True), 0.0)
     machines.start(order(1, 0), 100.0)
@@ -201,7 +205,7 @@ def test_a_new_job_does_not_change_the_past_slowdown_of_local_users() -> None:
 def test_a_job_that_stops_as_it_starts_reports_its_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
     cluster = TimeSharedCluster(
-        (512.0,), local_load=LocalUsers(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
+        (512.0,), local_load=LocalUsers(1.0), sampling=Sampling(delay_s=1e6), run_to_run=Variation()
     )
     known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
     jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
@@ -217,7 +221,7 @@ def test_under_memory_pressure_the_youngest_job_stops_everywhere_and_resumes_lat
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
-        TimeSharedCluster((512.0,) * 2, sharing=ByCpu()),
+        TimeSharedCluster((512.0,) * 2, sharing=Sharing("by_cpu")),
         works,
         events,
         lambda o, stopped: stops.append((o.job.id, stopped)),
@@ -237,7 +241,7 @@ def test_a_user_space_coscheduler_stops_and_resumes_late() -> None:
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
-        TimeSharedCluster((512.0,), sharing=ByCpu(), control_delay_s=2.0),
+        TimeSharedCluster((512.0,), sharing=Sharing("by_cpu"), control_delay_s=2.0),
         works,
         events,
         lambda order, stopped: stops.append((order.job.id, stopped)),
@@ -304,18 +308,18 @@ def test_on_coupled_nodes_a_blocked_task_leaves_its_cpu_to_its_neighbour() -> No
     """Job 0 runs on both nodes, job 1 beside it on node 0, and three more beside it on node 1."""
     works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(5)}
     rates = {}
-    for sharing in (Fluid(), Coupled()):
+    for sharing in (Sharing(), Sharing("coupled")):
         machines = SharedMachines(TimeSharedCluster((512.0,) * 2, sharing=sharing), works, EventQueue())
         for i, nodes in enumerate([(0, 1), (0,), (1,), (1,), (1,)]):
             machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
-        rates[type(sharing)] = {int(run): rate for n in (0, 1) for run, rate, _ in rates_on(machines, n)}
-    assert rates[Coupled][1] > 1.2 * rates[Fluid][1], "job 0 is held up on node 1, and wants less of node 0"
-    assert rates[Coupled][0] == pytest.approx(rates[Fluid][0], rel=0.05)
+        rates[sharing.kind] = {int(run): rate for n in (0, 1) for run, rate, _ in rates_on(machines, n)}
+    assert rates["coupled"][1] > 1.2 * rates["fluid"][1], "job 0 waits on node 1, and wants less of node 0"
+    assert rates["coupled"][0] == pytest.approx(rates["fluid"][0], rel=0.05)
     for n in (0, 1):
         assert sum(rate * cpu for _, rate, cpu in rates_on(machines, n)) <= 1.0 + 1e-9
 
 
-def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int]) -> list[float]:
+def rates_after(sharing: Sharing, orders: list[tuple[int, ...]], ended: list[int]) -> list[float]:
     """The rates of runs on these nodes after some others have ended, or if those had never been."""
     works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(len(orders))}
     machines = SharedMachines(TimeSharedCluster((512.0,) * 2, sharing=sharing), works, EventQueue())
@@ -330,13 +334,13 @@ def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int])
 def test_coupled_sequential_jobs_run_as_uncoupled_ones_even_after_others_end() -> None:
     for ended in ([], [0], [0, 2]):
         orders: list[tuple[int, ...]] = [(0,), (0,), (0,), (1,)]
-        assert rates_after(Coupled(), orders, ended) == rates_after(Fluid(), orders, ended)
+        assert rates_after(Sharing("coupled"), orders, ended) == rates_after(Sharing(), orders, ended)
 
 
 def test_ended_jobs_leave_no_effect_on_a_coupled_cluster() -> None:
     stay: list[tuple[int, ...]] = [(0, 1), (0,), (1,)]
-    fresh = rates_after(Coupled(), stay, [])
-    after = rates_after(Coupled(), [*stay, (0,), (1,), (0, 1)], [3, 4, 5])
+    fresh = rates_after(Sharing("coupled"), stay, [])
+    after = rates_after(Sharing("coupled"), [*stay, (0,), (1,), (0, 1)], [3, 4, 5])
     assert after == pytest.approx(fresh, rel=0.02)
 
 
@@ -344,7 +348,11 @@ def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
     jobs = jobs_of(KINDS * 3, 15.0)
     plain = ends(run(TimeSharedCluster(local_load=LocalUsers(0.5)), jobs, Loras("fcfs", "easy")))
     coupled = ends(
-        run(TimeSharedCluster(local_load=LocalUsers(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
+        run(
+            TimeSharedCluster(local_load=LocalUsers(0.5), sharing=Sharing("coupled")),
+            jobs,
+            Loras("fcfs", "easy"),
+        )
     )
     assert plain.keys() == coupled.keys()
     assert max(coupled.values()) == pytest.approx(max(plain.values()), rel=0.25)
@@ -353,7 +361,7 @@ def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
 
 def test_with_exact_rates_and_no_sharing_the_first_job_starts_no_later_than_reserved() -> None:
     """At MPL 1 no jobs share a node, so what EASY reserves for the first of the queue is certain."""
-    cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
+    cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=Variation())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
     starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
     heads = {}

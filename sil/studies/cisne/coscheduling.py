@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise, product
 from math import inf
@@ -18,7 +18,7 @@ from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Findings, Study
-from sil.studies.rules import Estimate, all_positive, below, inside, most_positive, text
+from sil.studies.rules import Estimate, below, inside, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
@@ -55,28 +55,19 @@ CONTROL_DELAY_S = 1.0
 
 
 def _samples(
-    carry_out: Callable[[tuple[Any, ...]], dict[str, float]],
-    points: Iterable[tuple[Any, ...]],
-    seeds: int,
-    runner: Runner,
-    axes: tuple[str, ...],
+    cases: Sequence[tuple[Any, ...]], measured: Iterable[dict[str, float]], *axes: str
 ) -> GridSamples:
-    """Of a run for each seed and point, given as one tuple."""
-    cases = list(product(range(seeds), points))
-    measured = runner.map(carry_out, [(seed, *point) for seed, point in cases])
-    rows = [
-        {"replication": seed} | dict(zip(axes, point, strict=True)) | found
-        for (seed, point), found in zip(cases, measured, strict=True)
-    ]
-    return GridSamples(pl.DataFrame(rows, infer_schema_length=None), *axes)
+    """What runs measured; their cases are a seed and a point."""
+    labels = table(("replication", *axes), cases)
+    return GridSamples(pl.concat([labels, pl.DataFrame(measured)], how="horizontal"), *axes)
 
 
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
 
 
 def dynamic(seeds: int, runner: Runner) -> Findings:
-    grid = list(product(WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES)))
-    found = _samples(_run_dynamic, grid, seeds, runner, ("workload", "mpl", "where", "loss"))
+    cases = list(product(range(seeds), WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES)))
+    found = _samples(cases, runner.map(_run_dynamic, cases), "workload", "mpl", "where", "loss")
     rows = [
         (*point, *(text(Estimate(_saving(found, *point, loss))) for loss in LOSSES))
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
@@ -120,10 +111,7 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
         "less-if-dedicated": less_dedicated,
     }
     return [
-        *(
-            DYNAMIC.over_cases(name, [*map(Estimate, cases)], most_positive, "points")
-            for name, cases in found.items()
-        ),
+        *(DYNAMIC.claim(name, map(Estimate, cases)) for name, cases in found.items()),
         DYNAMIC.without_rule("drawn-by-lot"),
         DYNAMIC.without_rule("local-users-wait"),
     ]
@@ -147,8 +135,9 @@ def user_space(seeds: int, runner: Runner) -> Findings:
         *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *COSTS)),
         *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
     ]
-    points = [(name, where, *costs) for name, where, costs in grid]
-    found = _samples(_run_in_user_space, points, seeds, runner, ("scheduler", "where", "overhead", "loss"))
+    cases = [(seed, name, where, *costs) for seed in range(seeds) for name, where, costs in grid]
+    axes = ("scheduler", "where", "overhead", "loss")
+    found = _samples(cases, runner.map(_run_in_user_space, cases), *axes)
     rows = []
     for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, COSTS):
         penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
@@ -197,11 +186,11 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
         for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)
     }
     return [
-        *(USER_SPACE.over_cases(name, of, most_positive, "points") for name, of in over_grid.items()),
+        *(USER_SPACE.claim(name, cases) for name, cases in over_grid.items()),
         USER_SPACE.claim(
             "sharing-helps",
+            shorter.values(),
             ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
-            all_positive(shorter.values(), "s"),
         ),
         USER_SPACE.without_rule("insignificant", "see the table of what user space costs"),
     ]

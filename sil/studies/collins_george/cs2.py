@@ -12,7 +12,7 @@ from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, value
 from sil.studies.collins_george.site_runs import AS_BUILT_IN, PERTURBED, SiteCase, run_all
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
-from sil.studies.rules import Judged, above, all_positive, exactly, most_positive, within
+from sil.studies.rules import Estimate, above, exactly, within
 from sil.workers.runner import Runner
 
 LIGHT, HEAVY = 30, 60
@@ -73,52 +73,30 @@ def _claims(totals: pl.DataFrame) -> list[Claim]:
     at = ", ".join(str(n) for n, saved in zip(beyond, saves, strict=True) if saved)
     over_olb = [100 - 100 * sjs_s[n] / s for n, s in totals.select("n", OLB).drop_nulls().iter_rows()]
     optimal_s = totals.select("n", OPTIMAL).drop_nulls().rows()
-    half = len(optimal_s) // 2
+    middle = len(optimal_s) // 2
     excess = [100 * sjs_s[n] / s - 100 for n, s in optimal_s]
-    small, large = fmean(excess[:half]), fmean(excess[half:])
-    (last_small, _), (first_large, _) = optimal_s[half - 1 : half + 1]
+    small, large = fmean(excess[:middle]), fmean(excess[middle:])
+    (last_small, _), (first_large, _) = optimal_s[middle - 1 : middle + 1]
+    saved = f"least saving {0.0 if abs(least) < ROUNDING else least:.2f} %"
+    half = f"{most:.1f} % at {most_at} jobs; unequal mixes: {any_most:.1f} % at {any_most_at}"
+    of_any = {"any number of jobs": nearly_half(any_most)}
+    loads = f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on"
+    among = f"at {at or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs"
+    better = f"from {min(over_olb):.1f} to {max(over_olb):.1f} %"
+    by_size = f"{small:.2f} % up to {last_small} jobs, {large:.2f} % from {first_large} on"
     return [
-        claim(
-            "never-worse",
-            f"least saving {0.0 if abs(least) < ROUNDING else least:.2f} %",
-            all_positive([exactly(least + ROUNDING)], "points"),
-        ),
-        claim(
-            "nearly-half",
-            f"{most:.1f} % at {most_at} jobs; unequal mixes: {any_most:.1f} % at {any_most_at}",
-            _nearly_half(most),
-            beside={"any number of jobs": _nearly_half(any_most)},
-        ),
-        claim(
-            "light-load",
-            f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on",
-            all_positive([exactly(light - 10 * heavy)], "points"),
-        ),
-        claim(
-            "periodically",
-            f"at {at or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
-            all_positive([exactly(recurs)], "times again"),
-        ),
-        claim(
-            "ten-thousand",
-            f"{sjs_s[50]:,.0f} s",
-            all_positive(within(exactly(sjs_s[50]), 9_500, 10_500), "s"),
-        ),
-        claim(
-            "better-than-olb",
-            f"from {min(over_olb):.1f} to {max(over_olb):.1f} %",
-            most_positive((above(exactly(x), SLIGHT_PERCENT) for x in over_olb), "points"),
-        ),
-        claim(
-            "small-sets",
-            f"{small:.2f} % up to {last_small} jobs, {large:.2f} % from {first_large} on",
-            all_positive([exactly(large - small)], "points"),
-        ),
+        claim("never-worse", [exactly(least + ROUNDING)], saved),
+        claim("nearly-half", nearly_half(most), half, beside=of_any),
+        claim("light-load", [exactly(light - 10 * heavy)], loads),
+        claim("periodically", [exactly(recurs)], among),
+        claim("ten-thousand", within(exactly(sjs_s[50]), 9_500, 10_500), f"{sjs_s[50]:,.0f} s"),
+        claim("better-than-olb", (above(exactly(x), SLIGHT_PERCENT) for x in over_olb), better),
+        claim("small-sets", [exactly(large - small)], by_size),
     ]
 
 
-def _nearly_half(percent: float) -> Judged:
-    return all_positive(within(exactly(percent), 45, 50), "points")
+def nearly_half(percent: float) -> list[Estimate]:
+    return within(exactly(percent), 45, 50)
 
 
 def _drawings(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Part]:

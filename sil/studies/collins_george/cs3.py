@@ -10,7 +10,7 @@ from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import AS_BUILT_IN, PERTURBED, SiteCase, run_all
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
-from sil.studies.rules import Judged, all_positive, below, exactly, inside, most_positive, together, within
+from sil.studies.rules import Estimate, below, exactly, inside, together, within
 from sil.workers.runner import Runner
 
 CONVERGED_PERCENT = 5.0
@@ -111,42 +111,18 @@ def claims_about_levels(of_levels: Frames) -> list[Claim]:
     }
     slight = (x for d in RARE_HIGH for x in within(exactly(low[d]), 0, SLIGHT_PERCENT))
     limits = (CONVERGED_PERCENT, *(abs(low[d]) for d in RARE_HIGH))
+    superior = [*(below(exactly(x), 0.0) for x in high.values()), below(exactly(worst_high), ROUNDING)]
+    at_peak = f"{peak:+.1f} % at {peak_jobs} medium jobs (convergence at {converged})"
+    earlier = ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25"))
+    comparable = (exactly(limit - abs(low["50/25/25"])) for limit in limits)
     return [
-        claim(
-            "superior",
-            f"mean {_listed(high)}; worst {worst_high:+.1f} %",
-            all_positive(
-                [*(below(exactly(x), 0.0) for x in high.values()), below(exactly(worst_high), ROUNDING)],
-                "points",
-            ),
-        ),
-        claim(
-            "rarity",
-            _listed(high),
-            all_positive([*in_order, below(exactly(high["50/25/25"]), 0.0)], "points"),
-        ),
-        claim(
-            "convergence",
-            f"from {converged} high jobs on",
-            all_positive(within(exactly(converged), 25, 35), "jobs"),
-        ),
-        claim(
-            "rise-and-fall",
-            f"{peak:+.1f} % at {peak_jobs} medium jobs (convergence at {converged}), "
-            f"then down to {after:+.1f} %",
-            together(peak_is_near),
-        ),
-        claim(
-            "earlier",
-            ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25")),
-            all_positive([exactly(peaks["25/25/50"] - peaks["50/25/25"])], "jobs"),
-        ),
-        claim("inferior", _listed({d: low[d] for d in RARE_HIGH}), all_positive(slight, "points")),
-        claim(
-            "comparable",
-            _listed(low),
-            all_positive((exactly(limit - abs(low["50/25/25"])) for limit in limits), "points"),
-        ),
+        claim("superior", superior, f"mean {_listed(high)}; worst {worst_high:+.1f} %"),
+        claim("rarity", [*in_order, below(exactly(high["50/25/25"]), 0.0)], _listed(high)),
+        claim("convergence", within(exactly(converged), 25, 35), f"from {converged} high jobs on"),
+        claim("rise-and-fall", together(peak_is_near), f"{at_peak}, then down to {after:+.1f} %"),
+        claim("earlier", [exactly(peaks["25/25/50"] - peaks["50/25/25"])], earlier),
+        claim("inferior", slight, _listed({d: low[d] for d in RARE_HIGH})),
+        claim("comparable", comparable, _listed(low)),
     ]
 
 
@@ -156,18 +132,10 @@ def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
         (d, name): 100 * (of[d][name] / of["none"][name] - 1) for d, name in product(WITH_LEVELS, SCHEDULERS)
     }
     between = {d: 100 * (total_s["pjs"] / total_s["sjs"] - 1) for d, total_s in of.items()}
-    return [
-        STUDY.claim(
-            "cost",
-            "; ".join(f"{name} {d} {v:+.1f} %" for (d, name), v in degradation.items()),
-            most_positive((inside(exactly(v), 0, SLIGHT_PERCENT) for v in degradation.values()), "points"),
-        ),
-        STUDY.claim(
-            "no-difference",
-            _listed(between),
-            all_positive((exactly(CONVERGED_PERCENT - abs(v)) for v in between.values()), "points"),
-        ),
-    ]
+    cost = "; ".join(f"{name} {d} {v:+.1f} %" for (d, name), v in degradation.items())
+    slight = (inside(exactly(v), 0, SLIGHT_PERCENT) for v in degradation.values())
+    alike = (exactly(CONVERGED_PERCENT - abs(v)) for v in between.values())
+    return [STUDY.claim("cost", slight, cost), STUDY.claim("no-difference", alike, _listed(between))]
 
 
 def _claim_about_the_trade(of_levels: Frames) -> Claim:
@@ -179,12 +147,12 @@ def _claim_about_the_trade(of_levels: Frames) -> Claim:
     def relative(*others: str) -> dict[str, float]:
         return {d: sum(lost_s(d, x) for x in others) / -lost_s(d, "high") for d in WITH_LEVELS}
 
-    def judged(found: dict[str, float]) -> Judged:
-        return all_positive((x for v in found.values() for x in within(exactly(v), 0.5, 1.5)), "times")
+    def near(found: dict[str, float]) -> list[Estimate]:
+        return [x for v in found.values() for x in within(exactly(v), 0.5, 1.5)]
 
     both = relative("medium", "low")
     listed = ", ".join(f"{d}: {v:.2f} times" for d, v in both.items())
-    return STUDY.claim("even-trade", listed, judged(both), beside={"low jobs only": judged(relative("low"))})
+    return STUDY.claim("even-trade", near(both), listed, beside={"low jobs only": near(relative("low"))})
 
 
 def _listed(values: dict[str, float]) -> str:

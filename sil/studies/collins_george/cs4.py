@@ -34,10 +34,8 @@ from sil.studies.rules import (
     below,
     count_of,
     inside,
-    most_positive,
     positive,
     range_of,
-    some_positive,
     text,
     within,
 )
@@ -172,9 +170,7 @@ def _claims_about_order(time_s: Measure) -> list[Claim]:
     seeds = max(len(x.values) for found in cases.values() for x in found)
     return [
         STUDY.claim(
-            name,
-            f"{count_of(found)}; least difference {_least(found, 's')}; up to {seeds} seeds",
-            all_positive(found, "s"),
+            name, found, f"{count_of(found)}; least difference {_least(found, 's')}; up to {seeds} seeds"
         )
         for name, found in cases.items()
     ]
@@ -189,8 +185,8 @@ def claims_about_high_jobs(time_s: Measure) -> list[Claim]:
     ratio = Estimate(time_s("50/25/25", "high", 32) / time_s("10/10/80", "high", 32))
     longest, fast, slow = (text(x, 0, "s") for x in (longest_s, rare_s[32], rare_s[1]))
     return [
-        STUDY.claim("contained", f"{longest}; {fast} at 32, {slow} at 1", all_positive(contained, "s")),
-        STUDY.claim("four-times", f"{text(ratio, 2)} times", all_positive([above(ratio, 4.0)], "times")),
+        STUDY.claim("contained", contained, f"{longest}; {fast} at 32, {slow} at 1"),
+        STUDY.claim("four-times", [above(ratio, 4.0)], f"{text(ratio, 2)} times"),
     ]
 
 
@@ -221,11 +217,11 @@ def claims_about_rates(time_s: Measure) -> list[Claim]:
     differences = ", ".join(f"{text(x, 1, 's')} at {r}" for r, x in excess.items())
     costs = f"{count_of(slight)}; {range_of(list(penalty.values()), '%')}"
     return [
-        STUDY.over_cases("growth", growth, most_positive, "s"),
-        claim("not-monotonic", f"largest fall {largest_fall}", some_positive(falls, "s")),
-        claim("slight-cost", costs, most_positive(slight, "points")),
-        claim("low-rates", ", ".join(at_low_rates), all_positive(slow_penalty, "s")),
-        claim("reversal", f"difference {differences}", all_positive(reversal, "s")),
+        claim("growth", growth),
+        claim("not-monotonic", falls, f"largest fall {largest_fall}"),
+        claim("slight-cost", slight, costs),
+        claim("low-rates", slow_penalty, ", ".join(at_low_rates)),
+        claim("reversal", reversal, f"difference {differences}"),
     ]
 
 
@@ -244,10 +240,10 @@ def claims_about_parallelism(parallel: Measure) -> list[Claim]:
     faster = [Estimate(fall[more] - fall[fewer]) for fewer, more in RARER]
     by_points = " and ".join(text(x, 1, "points") for x in faster)
     return [
-        STUDY.claim("less-parallel", listed, all_positive(fewer_parallel, "points")),
+        STUDY.claim("less-parallel", fewer_parallel, listed),
         STUDY.without_rule("shares-of-table-1", listed),
-        STUDY.claim("levels-parallel", of_levels, all_positive(by_level, "points")),
-        STUDY.claim("faster-fall", f"by {by_points}", all_positive(faster, "points")),
+        STUDY.claim("levels-parallel", by_level, of_levels),
+        STUDY.claim("faster-fall", faster, f"by {by_points}"),
     ]
 
 
@@ -268,18 +264,13 @@ def _claims_about_displacement(found: GridSamples) -> list[Claim]:
         for d, rate in (*product(WITH_LEVELS[1:], (low,)), *product((rare,), HIGH))
     ]
     on_cluster = {r: _of_known(found("often_parallel_percent", rare, "low", r)) for r in LOW}
+    progressed = ", ".join(f"{d} {text(x, 0, '%')} at {r}" for (d, r), x in at_low_rates.items())
+    in_parallel = ", ".join(f"{text(x, 0, '%')} at {r}" for r, x in on_cluster.items())
+    most = (above(x, 100 * float(MOST)) for x in on_cluster.values())
     return [
-        STUDY.claim(
-            "well-into",
-            ", ".join(f"{d} {text(x, 0, '%')} at {r}" for (d, r), x in at_low_rates.items()),
-            all_positive((above(x, MIDDLE_PERCENT) for x in at_low_rates.values()), "points"),
-        ),
-        STUDY.over_cases("most-well-into", more, all_positive, "points"),
-        STUDY.claim(
-            "ends-on-cluster",
-            ", ".join(f"{text(x, 0, '%')} at {r}" for r, x in on_cluster.items()),
-            all_positive((above(x, 100 * float(MOST)) for x in on_cluster.values()), "points"),
-        ),
+        STUDY.claim("well-into", (above(x, MIDDLE_PERCENT) for x in at_low_rates.values()), progressed),
+        STUDY.claim("most-well-into", more),
+        STUDY.claim("ends-on-cluster", most, in_parallel),
     ]
 
 
@@ -297,8 +288,8 @@ def _claims_about_clusters(found: GridSamples) -> list[Claim]:
     alike = (y for x in shares for y in within(x, -SLIGHT_PERCENT, SLIGHT_PERCENT))
     slower = [Estimate(-x) for x in less_medium("cluster_run_s")]
     return [
-        STUDY.claim("alike", f"difference {range_of(shares, 'points')}", all_positive(alike, "points")),
-        STUDY.over_cases("best-clusters", slower, most_positive, "s"),
+        STUDY.claim("alike", alike, f"difference {range_of(shares, 'points')}"),
+        STUDY.claim("best-clusters", slower),
     ]
 
 

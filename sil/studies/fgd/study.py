@@ -24,7 +24,7 @@ from sil.studies.fgd.curves import (
     workloads,
 )
 from sil.studies.ledger import Claim, Findings, Study
-from sil.studies.rules import Estimate, all_positive, below, exactly, range_of, within
+from sil.studies.rules import Estimate, below, exactly, range_of, within
 from sil.workers.runner import Runner
 
 SHOWN = (80, 90, 95, 100, 110, 130)
@@ -103,17 +103,12 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
         for other in POLICIES
         if other != "FGD"
     ]
+    is_one = [exactly(1 - int((~equal).sum()))]
     points = "percentage points"
     return [
-        STUDY.claim(
-            "curves",
-            f"{equal.sum()} of {len(equal)} curves are equal",
-            all_positive([exactly(1 - int((~equal).sum()))], "curves from one that differs"),
-        ),
-        STUDY.claim(
-            "curves-of-random", f"differences {range_of(differences, points)}", all_positive(near, points)
-        ),
-        STUDY.claim("most-gpus", f"more by {range_of(ahead, points)}", all_positive(ahead, points)),
+        STUDY.claim("curves", is_one, f"{equal.sum()} of {len(equal)} curves are equal"),
+        STUDY.claim("curves-of-random", near, f"differences {range_of(differences, points)}"),
+        STUDY.claim("most-gpus", ahead, f"more by {range_of(ahead, points)}"),
         *_of_the_paper(at_end),
     ]
 
@@ -127,17 +122,10 @@ def _of_the_paper(at_end: pl.DataFrame) -> list[Claim]:
     worst = max((name for name in EXACT if name != "FGD"), key=lambda name: left[name])
     saved = float(left[worst] - left["FGD"])
     reduction, gpus = 100 * saved / float(left[worst]), saved / 100 * GPUS_OF_THE_PAPER
+    of_cluster = f"{gpus:.1f} of {GPUS_OF_THE_PAPER:,} GPUs, against {worst}"
     return [
-        STUDY.claim(
-            "unallocated",
-            f"{reduction:.1f} %, against {worst}",
-            all_positive(within(exactly(reduction), 48, 50), "points"),
-        ),
-        STUDY.claim(
-            "more-gpus",
-            f"{gpus:.1f} of {GPUS_OF_THE_PAPER:,} GPUs, against {worst}",
-            all_positive(within(exactly(gpus), 285, 295), "GPUs"),
-        ),
+        STUDY.claim("unallocated", within(exactly(reduction), 48, 50), f"{reduction:.1f} %, against {worst}"),
+        STUDY.claim("more-gpus", within(exactly(gpus), 285, 295), of_cluster),
     ]
 
 
@@ -147,13 +135,9 @@ def _fragmentation(found: pl.DataFrame, by_others: dict[tuple[str, str, int], fl
     pairs = [(ours[of], mean) for of, mean in by_others.items() if of[1] in EXACT and of in ours]
     equal = sum(abs(our - mean) <= 0.5e-4 + 1e-9 for our, mean in pairs)
     furthest = max((abs(our - mean) for our, mean in pairs), default=0.0)
-    return STUDY.claim(
-        "fragmentation",
-        f"{equal} of {len(pairs)} means are equal in all four decimals, all within {furthest:.4f} points"
-        if pairs
-        else "the folder has no frag_ratio.csv",
-        all_positive((below(exactly(abs(our - mean)), HUNDREDTH) for our, mean in pairs), "points"),
-    )
+    said = f"{equal} of {len(pairs)} means are equal in all four decimals, all within {furthest:.4f} points"
+    near = (below(exactly(abs(our - mean)), HUNDREDTH) for our, mean in pairs)
+    return STUDY.claim("fragmentation", near, said if pairs else "the folder has no frag_ratio.csv")
 
 
 def _table(found: pl.DataFrame) -> pl.DataFrame:

@@ -99,10 +99,6 @@ class Guard:
     decision_log: TraceRecorder | None = None
     cpu_time: Callable[[], float] | None = process_time
 
-    def timed(self, scheduler: AnyScheduler, is_watched: bool = False) -> TimedScheduler:
-        """A scheduler in this process, under this time limit."""
-        return TimedScheduler(scheduler, self, is_watched)
-
     def fault_of(self, error: BaseException, method: str, module: str) -> SchedulerFault:
         """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C, unless
         this is a process of its own, which Ctrl-C does not reach."""
@@ -207,11 +203,20 @@ def count_of(schedule: object) -> int:
 class GuardedScheduler:
     """A scheduler whose decisions are noted, and whose faults end its run with a report.
 
-    `witness`, a second and untimed instance, must make the same decisions (the determinism check). Raises
-    SchedulerFault if the scheduler breaks a rule of conduct, or decides differently from the witness.
+    `witness`, a second and untimed instance, must make the same decisions (the determinism check). For
+    callers without a resource manager, answers are checked, with messages that begin with a `context`, in
+    which {now_s} is the time of the problem. Raises SchedulerFault if the scheduler breaks a rule of conduct,
+    or decides differently from the witness.
     """
 
-    def __init__(self, respondent: Respondent, guard: Guard, witness: Respondent | None = None) -> None:
+    def __init__(
+        self,
+        respondent: Respondent,
+        guard: Guard,
+        witness: Respondent | None = None,
+        context: str | None = None,
+    ) -> None:
+        self._context = context
         self._respondent = respondent
         self._witness = witness
         self._clock = guard.clock
@@ -231,6 +236,9 @@ class GuardedScheduler:
             self._log(problem, schedule, now_s, self._decision_log)
         if self._charge is not None:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
+        if self._context is not None and (violation := problem.violation(schedule)) is not None:
+            context = self._context.format(now_s=problem.now_s)
+            raise SchedulerFault.of(violation, self._clock.now_s, context)
         return schedule
 
     def _log(self, problem: SchedulingProblem, schedule: Answer, now_s: float, log: TraceRecorder) -> None:
@@ -267,20 +275,3 @@ class GuardedScheduler:
             where = "when to ask again, or what to preempt" if job is None else f"first for job {job}"
             message = f"for the same problem, two instances decided differently, {where}"
             raise SchedulerFault(DETERMINISTIC, message, self._clock.now_s, job)
-
-
-class CheckedScheduler(GuardedScheduler):
-    """Checks its schedules, for callers without a resource manager. Messages begin with `context`, in which
-    {now_s} is the time of the problem."""
-
-    def __init__(self, respondent: Respondent, guard: Guard, context: str = "") -> None:
-        super().__init__(respondent, guard)
-        self._context = context
-
-    def schedule(self, problem: SchedulingProblem) -> Any:
-        schedule = super().schedule(problem)
-        violation = problem.violation(schedule)
-        if violation is not None:
-            context = self._context.format(now_s=problem.now_s)
-            raise SchedulerFault.of(violation, self._clock.now_s, context)
-        return schedule

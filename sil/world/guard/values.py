@@ -86,7 +86,10 @@ class Places:
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault for an order that names others, or none."""
-        first, last = _ends(order.machines)
+        ends: Sequence[int] = order.machines
+        if isinstance(ends, NodeSet):
+            ends = [end for interval in (*ends.intervals[:1], *ends.intervals[-1:]) for end in interval]
+        first, last = min(ends, default=-1), max(ends, default=-1)
         if order.resource not in self._resources or not 0 <= first <= last < self.n:
             message = (
                 f"job {order.job.id} was dispatched to resource {order.resource} with {self._where} "
@@ -94,11 +97,3 @@ class Places:
                 f"{self._resources[-1]} and {self._where} 0 to {self.n - 1}"
             )
             raise SchedulerFault(self._rule, message, now_s, order.job.id)
-
-
-def _ends(machines: Sequence[int]) -> tuple[int, int]:
-    """The first and the last; -1 if there are none."""
-    if isinstance(machines, NodeSet):
-        intervals = machines.intervals
-        return (intervals[0][0], intervals[-1][1]) if intervals else (-1, -1)
-    return min(machines, default=-1), max(machines, default=-1)

@@ -39,9 +39,9 @@ class ExecutionModel(ABC):
         """Free what a run holds before its completion is reported. False if it holds that until then."""
         return False
 
-    @abstractmethod
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         """What an order needs that is down: machines by index, interconnects by name."""
+        return tuple(n for n in self._outages if n in order.machines) if self._outages else ()
 
     @abstractmethod
     def check(self, order: DispatchOrder, now_s: float) -> None:

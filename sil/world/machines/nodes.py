@@ -39,9 +39,6 @@ class NodeMachines(ExecutionModel):
     def has_ended(self, run: RunId, now_s: float) -> bool:
         return self._ends_s.get(run, inf) <= now_s
 
-    def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
-        return tuple(n for n in self._outages if n in order.machines) if self._outages else ()
-
     def start(self, order: DispatchOrder, now_s: float) -> None:
         run = order.run
         self._take(order)

@@ -131,9 +131,6 @@ class SharedMachines(ExecutionModel):
         active = self._active.get(run)
         return active is not None and active.end_s <= now_s + TOGETHER_S
 
-    def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
-        return tuple(n for n in order.machines if self._outages.get(n))
-
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault for nodes that do not exist, or another number than the job has tasks. The
         rules of a schedule have checked the social contract."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from scheduler.durability.reliable_delivery import lead_of
@@ -26,10 +26,6 @@ REPEATED_AFTER_S = 10.0
 MOST_S_BETWEEN_REPEATS = 160.0
 
 
-Tell = Callable[[Notice], str | None]
-"""Hands a notice over to the resource manager, if it is running."""
-
-
 class Agents:
     """Start each run at most once, and report that it is over until that is acknowledged.
 
@@ -39,40 +35,23 @@ class Agents:
     site resources that it needs; else it is a fault of the manager.
     """
 
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        tell: Tell,
-        doomed: Container[RunId],
-    ) -> None:
+    def __init__(self, world: World, network: Network, tell: Callable[[Notice], str | None]) -> None:
+        """`tell` hands a notice over to the resource manager, if it is running."""
         self._clock = world.clock
         self._events = world.events
         self._machines = world.machines
         self._trace = world.trace
         self._network = network
         self._tell = tell
-        self._doomed = doomed
+        self.doomed: set[RunId] = set()
+        """Runs that the manager has ordered to stop, or abandoned."""
         self._carry_out = world.dispatcher
         self._lead_of: dict[RunId, int] = {}
         """Of all runs that agents have heard of."""
-        self._active: dict[RunId, tuple[float, DispatchOrder]] = {}
+        self.active: dict[RunId, tuple[float, DispatchOrder]] = {}
         """When active runs began, and their orders."""
-        self._notices: dict[RunId, Notice] = {}
+        self.notices: dict[RunId, Notice] = {}
         """Of runs that are over, until acknowledged."""
-
-    @property
-    def n_active(self) -> int:
-        return len(self._active)
-
-    @property
-    def unacknowledged(self) -> Iterable[RunId]:
-        """Runs that are over, which the manager has not acknowledged."""
-        return self._notices
-
-    def has_ended(self, run: RunId) -> bool:
-        """Whether a run has ended by itself, and the manager may not know it."""
-        return isinstance(self._notices.get(run), RunEnded)
 
     def on_order(self, order: DispatchOrder) -> None:
         run, lead = order.run, lead_of(order)
@@ -92,7 +71,7 @@ class Agents:
             self._trace.note(now_s, refused, job=job, run=run, resource=resource, detail=fault.message)
             self._over(run, OrderRefused(run))
             return
-        self._active[run] = now_s, order
+        self.active[run] = now_s, order
         self._carry_out.dispatch(order)
         if self._machines.is_active(run):
             self._answer(run)
@@ -103,43 +82,43 @@ class Agents:
         if run not in self._lead_of:
             self._lead_of[run] = lead
             self._over(run, RunPreempted(run))
-        elif run in self._active:
+        elif run in self.active:
             self._carry_out.preempt(run)  # the notice follows as an event
         else:
             self._answer(run)
 
     def on_acknowledged(self, run: RunId, lead: int) -> None:
         if not self._machines.is_down(lead):
-            self._notices.pop(run, None)
+            self.notices.pop(run, None)
 
     def on_ping(self, machine: int) -> None:
         self._send(machine, partial(self._tell, MachineAnswered(machine)))
 
     def over(self, notice: RunEnded | RunPreempted | RunLost) -> None:
         """An active run is over, in the simulated world."""
-        began_s, _ = self._active.pop(notice.run)
+        began_s, _ = self.active.pop(notice.run)
         if isinstance(notice, RunEnded):
             notice = notice._replace(ran_s=notice.ended_s - began_s)
         self._over(notice.run, notice)
 
     def _is_waiting_for_a_stop(self, order: DispatchOrder) -> bool:
-        return any(run in self._doomed and _share(order, other) for run, (_, other) in self._active.items())
+        return any(run in self.doomed and _share(order, other) for run, (_, other) in self.active.items())
 
     def _over(self, run: RunId, notice: Notice) -> None:
-        self._notices[run] = notice
+        self.notices[run] = notice
         self._repeat(run, REPEATED_AFTER_S)
 
     def _repeat(self, run: RunId, wait_s: float) -> None:
-        if run not in self._notices:
+        if run not in self.notices:
             return
         self._answer(run)
         again = partial(self._repeat, run, min(2.0 * wait_s, MOST_S_BETWEEN_REPEATS))
         self._events.push(self._clock.now_s + wait_s, MessageDue(again))
 
     def _answer(self, run: RunId) -> None:
-        if run in self._notices:
-            self._send(self._lead_of[run], partial(self._tell, self._notices[run]))
-        elif run in self._active:
+        if run in self.notices:
+            self._send(self._lead_of[run], partial(self._tell, self.notices[run]))
+        elif run in self.active:
             self._send(self._lead_of[run], partial(self._tell, OrderReceived(run)))
 
     def _send(self, machine: int, deliver: Callable[[], object]) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, nextafter
-from typing import Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -15,63 +15,32 @@ from scheduler.ports import Clock
 from sil.world.events import EventQueue, MessageDue
 
 
-class MessageFault(Protocol):
-    """What becomes of messages between the manager and a machine, in either direction."""
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        """When copies of a message arrive that would arrive at `arrive_s`; none if it is lost."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class Delayed(MessageFault):
-    """Messages are late, by exponential times; so they also overtake each other."""
+class Unreliable:
+    """A share of the messages sent before `until_s` is lost, held back for `by_s` so that later ones overtake
+    them, or repeated after an exponential time of this mean; or all are late by such times."""
 
-    mean_s: float
+    how: Literal["lost", "late", "repeated", "reordered"]
     rng: np.random.Generator
+    share: float = 1.0
+    by_s: float = 0.0
+    until_s: float = inf
 
     def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s + float(self.rng.exponential(self.mean_s))
-
-
-@dataclass(frozen=True, slots=True)
-class Lost(MessageFault):
-    share: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
+        """When copies of a message arrive that would arrive at `arrive_s`; its other end is `machine`."""
+        if sent_s >= self.until_s:
+            return (arrive_s,)
+        if self.how == "late":
+            return (arrive_s + float(self.rng.exponential(self.by_s)),)
         if self.rng.random() >= self.share:
-            yield arrive_s
+            return (arrive_s,)
+        if self.how == "reordered":
+            return (arrive_s + self.by_s,)
+        return () if self.how == "lost" else (arrive_s, arrive_s + float(self.rng.exponential(self.by_s)))
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicated(MessageFault):
-    """A share of messages arrives twice, the second copy an exponential time after the first."""
-
-    share: float
-    mean_s: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s
-        if self.rng.random() < self.share:
-            yield arrive_s + float(self.rng.exponential(self.mean_s))
-
-
-@dataclass(frozen=True, slots=True)
-class Reordered(MessageFault):
-    """A share of messages is held back for `by_s`, so that later ones overtake them."""
-
-    share: float
-    by_s: float
-    rng: np.random.Generator
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        yield arrive_s + (self.by_s if self.rng.random() < self.share else 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Partition(MessageFault):
+class Partition:
     """From `from_s` to `to_s`, `machines` are separated from the manager; what runs there continues."""
 
     machines: frozenset[int]
@@ -84,17 +53,7 @@ class Partition(MessageFault):
             yield arrive_s
 
 
-@dataclass(frozen=True, slots=True)
-class Until(MessageFault):
-    """A fault that affects only messages sent before `time_s`."""
-
-    time_s: float
-    fault: MessageFault
-
-    def copies(self, machine: int, sent_s: float, arrive_s: float) -> Iterable[float]:
-        if sent_s < self.time_s:
-            return self.fault.copies(machine, sent_s, arrive_s)
-        return (arrive_s,)
+MessageFault = Unreliable | Partition
 
 
 class Network:
@@ -155,17 +114,11 @@ class Crashes:
         self._steps_left = int(self._rng.integers(MOST_STEPS))
 
 
-class MemoryJournal:
+class MemoryJournal(list[JournalEntry]):
     """A journal that lasts as long as the simulation; entries are kept, not copied."""
 
-    def __init__(self) -> None:
-        self._entries: list[JournalEntry] = []
-
-    def append(self, entry: JournalEntry) -> None:
-        self._entries.append(entry)
-
     def entries(self) -> Iterable[JournalEntry]:
-        return tuple(self._entries)
+        return tuple(self)
 
 
 class CrashingJournal:

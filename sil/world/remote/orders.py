@@ -9,6 +9,7 @@ from math import inf
 
 from scheduler.durability.reliable_delivery import lead_of
 from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.notices import RunEnded
 from sil.world.guard.values import Places
 from sil.world.harness import World
 from sil.world.remote.agents import Agents
@@ -51,36 +52,20 @@ class Ordered:
             self.sent_s = now_s
 
 
-class Leaving:
-    """Sends messages to machines, unless the manager crashes first."""
-
-    def __init__(self, network: Network, strike: Callable[[], None]) -> None:
-        self._network = network
-        self.strike = strike
-
-    def send(self, machine: int, deliver: Callable[[], None]) -> None:
-        self.strike()
-        self._network.send(machine, deliver)
-
-
 class Orders:
     """The manager's dispatcher. The manager may crash before each order is sent."""
 
     def __init__(
         self,
         world: World,
-        leaving: Leaving,
+        network: Network,
+        strike: Callable[[], None],
         agents: Agents,
-        doomed: set[RunId],
         places: Places,
         is_known: Callable[[JobId], None],
     ) -> None:
-        self._world = world
-        self._leaving = leaving
-        self._agents = agents
-        self._doomed = doomed
-        self._places = places
-        self._is_known = is_known
+        self._world, self._network, self._agents = world, network, agents
+        self._strike, self._places, self._is_known = strike, places, is_known
         self.ordered: dict[RunId, Ordered] = {}
         self._answered_s: dict[int, float] = {}
         """By machine: when the manager last received the answer to a ping."""
@@ -90,10 +75,10 @@ class Orders:
         now_s = self._world.clock.now_s
         self._places.check(order, now_s)
         self.ordered.setdefault(order.run, Ordered(order, now_s, now_s)).sent(now_s, stops=False)
-        self._leaving.send(lead_of(order), partial(self._agents.on_order, order))
+        self._send(lead_of(order), partial(self._agents.on_order, order))
 
     def preempt(self, run: RunId) -> None:
-        self._doomed.add(run)
+        self._agents.doomed.add(run)
         self._stop(run)
 
     def abandon(self, run: RunId) -> None:
@@ -108,11 +93,11 @@ class Orders:
     def acknowledge(self, run: RunId) -> None:
         ordered, now_s = self.ordered[run], self._world.clock.now_s
         lead = lead_of(ordered.order)
-        if self._agents.has_ended(run) and ordered.abandoned_s == inf:
+        if isinstance(self._agents.notices.get(run), RunEnded) and ordered.abandoned_s == inf:
             self._is_known(ordered.order.job.id)
         ordered.answered(now_s)
         ordered.over_s = min(ordered.over_s, now_s)
-        self._leaving.send(lead, partial(self._agents.on_acknowledged, run, lead))
+        self._send(lead, partial(self._agents.on_acknowledged, run, lead))
 
     def note_answer(self, machine: int) -> None:
         """The manager has received the answer to a ping."""
@@ -125,18 +110,22 @@ class Orders:
 
     def give_up(self, job: JobId, why: str) -> None:
         """Tell the user of a job that it is not run again."""
-        self._leaving.strike()
+        self._strike()
         if job not in self._given_up:
             self._given_up.add(job)
             self._world.dispatcher.give_up(job, why)
             self._is_known(job)
 
     def ping(self, machine: int) -> None:
-        self._leaving.send(machine, partial(self._agents.on_ping, machine))
+        self._send(machine, partial(self._agents.on_ping, machine))
 
     def _stop(self, run: RunId) -> None:
         ordered = self.ordered[run]
         if ordered.abandoned_s == inf:
             ordered.sent(self._world.clock.now_s, stops=True)
         lead = lead_of(ordered.order)
-        self._leaving.send(lead, partial(self._agents.on_stop, run, lead))
+        self._send(lead, partial(self._agents.on_stop, run, lead))
+
+    def _send(self, machine: int, deliver: Callable[[], None]) -> None:
+        self._strike()
+        self._network.send(machine, deliver)

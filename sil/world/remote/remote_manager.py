@@ -13,7 +13,6 @@ from scheduler.model import (
     ExecutionRecord,
     Job,
     JobId,
-    RunId,
 )
 from scheduler.notices import (
     JobArrived,
@@ -27,7 +26,7 @@ from scheduler.notices import (
     RunReleased,
     TimePassed,
 )
-from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines, Ports
+from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.world.events import MessageDue
@@ -36,7 +35,7 @@ from sil.world.guard.values import Places
 from sil.world.harness import RemainingManager, World
 from sil.world.remote.agents import Agents
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
-from sil.world.remote.orders import Leaving, Ordered, Orders
+from sil.world.remote.orders import Orders
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
@@ -68,27 +67,24 @@ class RemoteManager(RemainingManager):
         another `clock` is given."""
         self._world = world
         self._clock = world.clock
-        self._doomed: set[RunId] = set()
-        """Runs that the manager has ordered to stop, or abandoned."""
-        self._agents = Agents(world, network, self._tell, self._doomed)
+        self._unfinished: set[JobId] = set()
+        """Jobs that have arrived, and whose end the manager does not know."""
+        self.agents = Agents(world, network, self._tell)
         strike = (lambda: None) if crashes is None else crashes.strike
-        leaving = Leaving(network, strike)
-        orders = Orders(world, leaving, self._agents, self._doomed, Places(ports), self._is_known)
-        self._orders = orders
+        is_known = self._unfinished.discard  # the manager knows that a job is complete
+        self.orders = Orders(world, network, strike, self.agents, Places(ports), is_known)
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:
             world.events.push(jump_s, MessageDue(lambda: None))  # its next wake-up is at another time then
         monitor: Any = self._monitor  # of any kind of ports
         self._ports = _once_each_job(
-            replace(ports, clock=self._manager_clock, dispatcher=orders, monitor=monitor), strike
+            replace(ports, clock=self._manager_clock, dispatcher=self.orders, monitor=monitor), strike
         )
         self._make = make
         self._crashes = crashes
         self._manager: Manager | None = None
         self._not_submitted: dict[JobId, Job] = {}
-        self._unfinished: set[JobId] = set()
-        """Jobs that have arrived, and whose end the manager does not know."""
         self._calls: deque[Notice | None] = deque()
         self._is_called = False
         self._without_progress, self._progress_s = 0, 0.0
@@ -105,16 +101,6 @@ class RemoteManager(RemainingManager):
             return None
         return self._manager_clock.world_time_s(wakes_at_s)
 
-    @property
-    def ordered(self) -> Mapping[RunId, Ordered]:
-        """All runs that the manager has ordered."""
-        return self._orders.ordered
-
-    @property
-    def unacknowledged(self) -> Iterable[RunId]:
-        """The runs of which agents report that they are over."""
-        return self._agents.unacknowledged
-
     def why_waiting(self) -> Mapping[JobId, str]:
         return {} if self._manager is None else self._manager.why_waiting()
 
@@ -126,7 +112,7 @@ class RemoteManager(RemainingManager):
             self._not_submitted[notice.job.id] = notice.job
             return self._submit(notice.job)
         if isinstance(notice, RunEnded | RunPreempted | RunLost):
-            self._agents.over(notice)
+            self.agents.over(notice)
         elif isinstance(notice, MonitorNews | TimePassed):
             self._tell(notice)
         return None
@@ -136,7 +122,7 @@ class RemoteManager(RemainingManager):
 
     def is_settled(self) -> bool:
         """A manager that is down may still have to report what has ended."""
-        return not self._unfinished and not self._agents.n_active and self._manager is not None
+        return not self._unfinished and not self.agents.active and self._manager is not None
 
     def _submit(self, job: Job) -> str | None:
         refusal = self._tell(JobArrived(job))
@@ -150,10 +136,6 @@ class RemoteManager(RemainingManager):
         """Users submit jobs again that have arrived: the manager has their answers."""
         for job in jobs:
             self._tell(JobArrived(job))
-
-    def _is_known(self, job: JobId) -> None:
-        """The manager knows that a job is complete."""
-        self._unfinished.discard(job)
 
     def _tell(self, notice: Notice | None) -> str | None:
         """Hand a notice over to the manager, or have it run a round: None. A call during another one, which
@@ -175,9 +157,9 @@ class RemoteManager(RemainingManager):
             self._is_called = False
         self._monitor.forget()
         if isinstance(notice, MachineAnswered):
-            self._orders.note_answer(notice.machine)
+            self.orders.note_answer(notice.machine)
         elif isinstance(notice, OrderReceived):
-            self._orders.note_started(notice.run)
+            self.orders.note_started(notice.run)
         while self._calls:
             self._tell(self._calls.popleft())
         return result
@@ -218,7 +200,7 @@ class RemoteManager(RemainingManager):
         if self._without_progress <= MOST_MESSAGES_WITHOUT_PROGRESS:
             return
         now_s, n = self._clock.now_s, self._without_progress - 1
-        if now_s - self._progress_s >= n * LEAST_STEP_S and (self._agents.n_active or not self._unfinished):
+        if now_s - self._progress_s >= n * LEAST_STEP_S and (self.agents.active or not self._unfinished):
             self._note_progress()
             return
         waiting = self.why_waiting()
@@ -249,12 +231,10 @@ class _ReadAgain:
 
 def _once_each_job(ports: Ports, strike: Callable[[], None]) -> Ports:
     """A manager that restarts may report the run of a job again; it may crash before it reports one."""
-    if isinstance(ports, OnMachines):
-        experience: Any = _OnceEachJob(ports.experience, "record", strike)
-        return replace(ports, experience=experience)
-    if isinstance(ports, OnFreeNodes):
-        run_times: Any = _OnceEachJob(ports.run_times, "learn", strike)
-        return replace(ports, run_times=run_times)
+    for name, reports in (("experience", "record"), ("run_times", "learn")):
+        if (port := getattr(ports, name, None)) is not None:
+            once: dict[str, Any] = {name: _OnceEachJob(port, reports, strike)}
+            return replace(ports, **once)
     return ports
 
 

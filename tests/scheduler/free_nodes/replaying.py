@@ -19,7 +19,7 @@ from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
 from sil.workload.logged_runs import LoggedRuns
-from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
+from sil.world.events import ORDERS, EventQueue, Rounds, SimClock
 from sil.world.harness import World
 from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
@@ -44,7 +44,7 @@ def replayed(
     clock, events, trace = SimClock(), EventQueue(ORDERS[order]), TraceRecorder()
     runs = LoggedRuns(log_of(rows))
     machines = SpaceSharedMachines(n_nodes, lambda job, _: runs.run_s(job), events)
-    world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+    world = World(clock, events, trace, machines, SimMonitor(clock), Rounds())
     ports = OnFreeNodes(clock, world.dispatcher, n_nodes, run_times or UserEstimates())
     nodes = RigidAllocation(ports)
     manager = StartingManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))

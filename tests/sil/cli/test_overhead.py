@@ -12,7 +12,6 @@ import pytest
 from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.statistics import fit_power_law
-from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.commands import sil, the_sentence
 
@@ -133,7 +132,7 @@ def test_a_misbehaving_scheduler_does_not_stop_the_measurement_of_others(
     (tmp_path / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
     grid = Grid((5, 10), (5,), tables=1, repetitions=2)
     names = [f"of_all_kinds:{kind}", "mct"]
-    measured, faults = measure(names, grid, random_problem, 2.0, no_progress)
+    measured, faults = measure(names, grid, random_problem, 2.0, lambda done, total: None)
     assert [(name, fault.rule) for name, fault in faults.items()] == [(names[0], rule)]
     assert measured["scheduler"].to_list() == ["mct"] * 4
 

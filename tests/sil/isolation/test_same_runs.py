@@ -33,7 +33,7 @@ def tables_of(folder: Path, experiment: str, scheduler: str, isolated: bool, **s
     read = experiment_file.changed(read, schedulers=(scheduler,), grid={}, replications=1, **settings)
     in_use = SiteSource(read, path.parent, None).snapshot(folder / "site.db")
     scenario = scenario_of(read, in_use, lambda name: resolve(name, isolated))
-    return scenario.at(0).run(RunKey(0, 0, scheduler), folder / "printed.log")
+    return scenario.run(RunKey(0, 0, scheduler), folder / "printed.log")
 
 
 def without_times(tables: RunTables) -> list[pl.DataFrame]:

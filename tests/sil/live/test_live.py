@@ -33,8 +33,8 @@ from sil.trace.facts import Fact
 from sil.trace.reading import read_trace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
-from sil.world.actual_runtimes import ActualRuntimes, NoSpread
-from sil.world.events import OnRequest, SimClock
+from sil.world.actual_runtimes import ActualRuntimes, Variation
+from sil.world.events import Rounds, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import World
 from sil.world.monitors import SimMonitor
@@ -198,13 +198,13 @@ class ForgettingManager(ResourceManager):
 def test_a_forgotten_job_is_named_instead_of_waiting_forever(gives_reasons: bool, sentence: str) -> None:
     of_one = site(1)
     mean = EtcMatrix.from_dense(np.full((2, 1), 0.05))
-    actual = ActualRuntimes(mean, NoSpread(), np.full(2, 0.5))
+    actual = ActualRuntimes(mean, Variation(), np.full(2, 0.5))
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
     with computer(ENDING) as real:
         shared, clock, trace = Shared(real, HERE), SimClock(), TraceRecorder()
         events = RealEvents(shared)
         machines = RealMachines(shared, of_one, actual, events)
-        world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+        world = World(clock, events, trace, machines, SimMonitor(clock), Rounds())
         manager = ForgettingManager(world.dispatcher, gives_reasons)
         with pytest.raises(SchedulerFault, match=sentence) as caught:
             world.run(jobs, manager)

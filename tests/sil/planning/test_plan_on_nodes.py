@@ -124,7 +124,7 @@ def weekly(**more: Any) -> Plan:
 
 def arrivals(scenario: NodesScenario, replication: int) -> list[tuple[float, str | None, float]]:
     """Arrival, request and run time of each job in one replication."""
-    arriving = scenario.arriving(replication)
+    arriving = scenario.at(0, replication).arriving()
     return [(job.arrival_s, str(job.request), arriving.run_s(job, ())) for job in arriving.jobs]
 
 
@@ -405,7 +405,7 @@ def test_the_uncertainty_of_times_on_new_nodes_is_drawn_in_each_replication(tmp_
     (_, uncertain) = scenarios(tmp_path, plan(offers=[offer]))
     ran_s = set()
     for replication in range(3):
-        arriving = uncertain.arriving(replication)
+        arriving = uncertain.at(0, replication).arriving()
         job = next(job for job in arriving.jobs if job.job_class == "train")
         on_new = list(uncertain.cluster.nodes).index("new-new-1")
         ran_s.add(arriving.run_s(job, [on_new]))

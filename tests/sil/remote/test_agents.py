@@ -100,12 +100,12 @@ def test_an_order_that_needs_a_machine_that_is_down_comes_back_as_a_lost_run() -
     operator.at(1.0, operator.agents.on_order, order(0, (0, 1)))
     operator.until(5.0)
     assert operator.kinds() == [(1.0, RunLost)]
-    assert operator.agents.n_active == 0
+    assert not operator.agents.active
 
 
 def test_an_order_for_a_machine_whose_run_has_still_to_stop_is_refused_and_not_started_later() -> None:
     operator = Operator(world_of())
-    operator.doomed.add(RUN)
+    operator.agents.doomed.add(RUN)
     operator.at(0.0, operator.agents.on_order, order(0, (0, 1)))
     operator.at(1.0, operator.agents.on_order, order(1, (1,)))
     operator.at(2.0, operator.agents.on_stop, RUN, 0)
@@ -128,7 +128,7 @@ def test_an_order_for_a_machine_whose_run_has_still_to_stop_is_refused_and_not_s
 def test_an_order_for_a_busy_machine_is_a_fault_unless_the_run_there_is_to_stop(doomed: set[int]) -> None:
     """Whatever else is to stop: a run elsewhere, or the new run itself."""
     operator = Operator(world_of(3))
-    operator.doomed.update(map(RunId, doomed))
+    operator.agents.doomed.update(map(RunId, doomed))
     operator.at(0.0, operator.agents.on_order, order(0, (0,)))
     operator.at(0.0, operator.agents.on_order, order(2, (2,)))
     operator.at(1.0, operator.agents.on_order, order(1, (1,)))
@@ -150,7 +150,7 @@ def test_an_order_for_a_licence_of_a_run_that_has_still_to_stop_is_refused() -> 
         return DispatchOrder(RunId(run), job, ON_NODES, (node,), 100.0, (Share(node, 1),))
 
     operator = Operator(world_of(nodes=nodes, site_resources={"matlab": 1}))
-    operator.doomed.add(RUN)
+    operator.agents.doomed.add(RUN)
     operator.at(0.0, operator.agents.on_order, of(0, 0))
     operator.at(1.0, operator.agents.on_order, of(1, 1))
     operator.until(5.0)
@@ -160,7 +160,7 @@ def test_an_order_for_a_licence_of_a_run_that_has_still_to_stop_is_refused() -> 
 def test_refusals_do_not_count_as_starts_of_a_job() -> None:
     """A job may be refused for hours, every few seconds, while a machine cannot be reached."""
     operator = Operator(world_of(run_s={0: 1e6}))
-    operator.doomed.add(RUN)
+    operator.agents.doomed.add(RUN)
     operator.at(0.0, operator.agents.on_order, order(0))
     again = order(1).job
     for run in range(1, 1_200):

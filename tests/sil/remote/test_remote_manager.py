@@ -20,15 +20,15 @@ from scheduler.notices import RunEnded
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import ActualRuntimes, NoSpread
-from sil.world.events import EventQueue, OnRequest, SimClock
+from sil.world.actual_runtimes import ActualRuntimes, Variation
+from sil.world.events import EventQueue, Rounds, SimClock
 from sil.world.failures import Outage
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.remote import remote_manager
-from sil.world.remote.network import Crashes, Lost, ManagerClock, ManagerCrashed, Partition, Until
+from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Partition, Unreliable
 from tests.one_at_a_time import OneAtATime
 from tests.scheduler.fakes import TableExperience, make_site
 from tests.sil.remote.worlds import CrashesAt, Remote, job, times_s, world_of
@@ -91,9 +91,9 @@ def test_wherever_the_manager_crashes_each_run_on_a_machine_is_recorded_once() -
     step, n = -1, 0
     while step < n:
         experience, clock, events = TableExperience(site, {"work": [10.0]}), SimClock(), EventQueue()
-        actual = ActualRuntimes(EtcMatrix.from_dense(np.full((3, 1), 10.0)), NoSpread(), np.zeros(3))
+        actual = ActualRuntimes(EtcMatrix.from_dense(np.full((3, 1), 10.0)), Variation(), np.zeros(3))
         machines = DedicatedMachines(site, actual, events, [(0,)])
-        world = World(clock, events, TraceRecorder(), machines, SimMonitor(clock), OnRequest())
+        world = World(clock, events, TraceRecorder(), machines, SimMonitor(clock), Rounds())
         ports = OnMachines(clock, world.dispatcher, site, world.monitor, experience)
         crashes = CrashesAt(step)
         Remote(world, Records, ports=ports, n_machines=1, crashes=crashes).run(jobs)
@@ -212,7 +212,7 @@ def test_the_machine_of_an_abandoned_run_is_used_again_once_the_run_is_over() ->
 
 
 def test_lost_orders_and_notices_are_made_good() -> None:
-    faults = [Until(2_000.0, Lost(0.5, np.random.default_rng(3)))]
+    faults = [Unreliable("lost", np.random.default_rng(3), 0.5, until_s=2_000.0)]
     learned = Learned()
     facts = Remote(world_of(), faults=faults, run_times=learned).run([job(n, 10.0 * n) for n in range(10)])
     assert sorted(learned.ran_s) == [(n, 100.0) for n in range(10)]

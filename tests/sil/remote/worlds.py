@@ -24,7 +24,7 @@ from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports
 from sil.outcome.invariants.checker import Capacity, first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
-from sil.world.events import EventQueue, MessageDue, OnRequest, SimClock
+from sil.world.events import EventQueue, MessageDue, Rounds, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import RemainingManager, World
 from sil.world.machines.nodes import ConsumableMachines, SpaceSharedMachines
@@ -68,7 +68,7 @@ def world_of(
     if nodes:
         machines = ConsumableMachines(nodes, lasts_s, events, site_resources)
     changes = in_order_of_time(listed_outages(outages))
-    return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), OnRequest(), changes)
+    return World(clock, events, TraceRecorder(nodes=nodes), machines, SimMonitor(clock), Rounds(), changes)
 
 
 class Operator(RemainingManager):
@@ -77,9 +77,8 @@ class Operator(RemainingManager):
     def __init__(self, world: World, faults: Sequence[MessageFault] = ()) -> None:
         self.world = world
         self.told: list[tuple[float, Notice]] = []
-        self.doomed: set[RunId] = set()
         network = Network(world.clock, world.events, faults)
-        self.agents = Agents(world, network, self._tell, self.doomed)
+        self.agents = Agents(world, network, self._tell)
 
     def at(self, time_s: float, method: Callable[..., None], *arguments: object) -> None:
         self.world.events.push(time_s, MessageDue(partial(method, *arguments)))

@@ -28,10 +28,10 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import FAILED, Fact, RunTables
 from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import ActualRuntimes, NoSpread
+from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.dispatcher import SimDispatcher
-from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
-from sil.world.failures import FailingRuns, Flapping, Hindrances, RandomFailures, TimedChange, failing_runs
+from sil.world.events import EventQueue, Rounds, SimClock, StateChange
+from sil.world.failures import FailingRuns, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
@@ -80,19 +80,19 @@ def up_share(changes: Iterator[TimedChange], horizon_s: float) -> float:
     return up_s / since_s
 
 
-@pytest.mark.parametrize("flapping", [Flapping(), Flapping(3, 2.0)])
+@pytest.mark.parametrize("flapping", [(), (3, 2.0)])
 def test_a_rack_is_available_for_its_time_between_failures_in_the_time_of_a_whole_cycle(
-    flapping: Flapping,
+    flapping: tuple[Any, ...],
 ) -> None:
-    process = RandomFailures(100.0, 25.0, flapping)
+    process = RandomFailures(100.0, 25.0, *flapping)
     measured = up_share(process.changes([(0, 1, 2)], np.random.default_rng(1)), 1e6)
-    flaps_s = flapping.times * flapping.each_s
+    flaps_s = process.times * process.each_s
     # Some 8,000 cycles: the standard deviation of the share is about 0.0025.
     assert measured == pytest.approx((100.0 + flaps_s) / (125.0 + 2 * flaps_s), abs=0.01)
 
 
 def test_after_its_repair_a_flapping_machine_is_up_and_down_so_many_times() -> None:
-    process = RandomFailures(1e6, 500.0, Flapping(2, 3.0))
+    process = RandomFailures(1e6, 500.0, 2, 3.0)
     times_s = [time_s for time_s, _ in itertools.islice(process.changes([(0,)], np.random.default_rng(5)), 7)]
     steps_s = np.diff(times_s)
     assert steps_s[1:5] == pytest.approx([3.0] * 4)  # up, down, up, down, after the repair
@@ -150,10 +150,10 @@ class Jumping(ResourceManager):
 
 def test_when_a_run_is_lost_all_machines_of_the_rack_are_down_already() -> None:
     clock, events, recorder = SimClock(), EventQueue(), TraceRecorder()
-    actual = ActualRuntimes(EtcMatrix.from_dense(np.full((1, 2), 10.0)), NoSpread(), np.full(1, 0.5))
+    actual = ActualRuntimes(EtcMatrix.from_dense(np.full((1, 2), 10.0)), Variation(), np.full(1, 0.5))
     machines = DedicatedMachines(site(2), actual, events, ((0,), (1,)))
     changes = iter([(5.0, StateChange((0, 1), False)), (9.0, StateChange((0, 1), True))])
-    world = World(clock, events, recorder, machines, SimMonitor(clock), OnRequest(), changes)
+    world = World(clock, events, recorder, machines, SimMonitor(clock), Rounds(), changes)
     manager = Jumping(world.dispatcher)
     world.run([Job(JobId(0), "work", 0.0)], manager)
     assert [loss.found_down for loss in manager.losses] == [(0, 1), (1,)]
@@ -172,7 +172,7 @@ def test_more_kinds_of_failures_leave_the_others_as_they_were(tmp_path: Path) ->
     more = f"{few}[failures.interconnects]\n{means}[failures.groups.rack]\nsize = 4\n{means}{POISON}"
     changes = []
     for text in (few, more):
-        of_both = scenario(tiny_experiment(tmp_path, text)).outages({"f1": 0, "f2": 1, "s1": 2, "s2": 3}, 0)
+        of_both = scenario(tiny_experiment(tmp_path, text)).outages({"f1": 0, "f2": 1, "s1": 2, "s2": 3})
         changes.append(list(itertools.takewhile(lambda change: change[0] < 5_000.0, of_both)))
     alone, among_others = changes
     assert [change for change in among_others if change in alone] == alone

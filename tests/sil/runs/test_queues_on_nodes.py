@@ -22,7 +22,7 @@ from sil.runs.under_test import resolve
 from sil.trace.facts import Fact
 from sil.trace.held import shares_in
 from sil.trace.recorder import TraceRecorder
-from sil.world.events import ORDERS, EventQueue, OnRequest, SimClock
+from sil.world.events import ORDERS, EventQueue, Rounds, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
 from sil.world.harness import World
 from sil.world.machines.nodes import ConsumableMachines
@@ -82,7 +82,7 @@ class Site:
         clock, events, trace = SimClock(), EventQueue(ORDERS[order]), TraceRecorder()
         machines = ConsumableMachines(self.nodes, lambda job, _: run_s[job.id], events, self.site_resources)
         monitor, changes = SimMonitor(clock), in_order_of_time(listed_outages(outages))
-        world = World(clock, events, trace, machines, monitor, OnRequest(), changes)
+        world = World(clock, events, trace, machines, monitor, Rounds(), changes)
         ports = OnFreeNodes(
             clock,
             world.dispatcher,

@@ -8,22 +8,20 @@ from pathlib import Path
 
 import polars as pl
 
+from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.model import Job, JobId
 from sil.outcome.finished_jobs import jobs_in
-from sil.outcome.invariants.checker import Capacity, first_breach
-from sil.runs.simulation import run_in
+from sil.outcome.invariants.checker import first_breach
+from sil.runs.free_nodes import FreeNodes
+from sil.runs.simulation import Disturbances, Simulation
 from sil.settings.log_events import Command, Events, JobArray
 from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by
 from sil.trace.facts import Fact
 from sil.trace.held import MACHINES_AS_TEXT
-from sil.trace.recorder import TraceRecorder
-from sil.world.events import DEFAULT, EventQueue, OnRequest, SimClock
 from sil.world.failures import Outage, listed_outages
 from sil.world.guard.scheduler import Guard
-from sil.world.harness import World
-from sil.world.machines.nodes import SpaceSharedMachines
-from sil.world.monitors import NodeStates, SimMonitor
+from sil.world.monitors import NodeStates
 
 QUICK = "SchedulerParameters=bf_interval=5,sched_interval=5,batch_sched_delay=0"
 
@@ -94,34 +92,27 @@ def outcome_of(
 ) -> Outcome:
     """Jobs have the numbers 1, 2 and so on. The invariants of the trace are checked."""
     numbered = dict(enumerate(jobs, 1))
-    clock, events = SimClock(), EventQueue(DEFAULT)
-    trace = TraceRecorder()
-    monitor = SimMonitor(clock)
-    world = World(
-        clock,
-        events,
-        trace,
-        SpaceSharedMachines(n_nodes, lambda job, nodes: numbered[job.id].run_s, events),
-        monitor,
-        OnRequest(),
-        listed_outages(outages),
-    )
     named = slurm_controller(f"{name} ({settings})" if settings else name)
     assert named is not None
-    slurm = SlurmWorld(
-        n_nodes,
-        sorted({job.user for job in jobs}),
-        lambda job: job.estimate_s or numbered[job.id].run_s,
-        monitor=NodeStates(monitor),
-        events=Events(tuple(commands), tuple(arrays), {k: job.options for k, job in numbered.items()}),
-    )
     arriving = [
         Job(JobId(k), "rigid", job.at_s, job.user, n_tasks=job.nodes, estimate_s=job.limit_s or job.run_s)
         for k, job in numbered.items()
     ]
     arriving.sort(key=lambda job: (job.arrival_s, job.id))
-    run_in(world, arriving, managed_by(named, slurm, world.dispatcher, Guard(clock, 60.0)))
-    facts = trace.frame(0, 0, name)
-    breach = first_breach(facts, Capacity(n_nodes))
+    site = FreeNodes(None, n_nodes)
+    site.jobs, site.run_times = arriving, UserEstimates()
+    site.run_s = lambda job, nodes: numbered[job.id].run_s
+    simulation = Simulation(site, Disturbances(changes=listed_outages(outages)))
+    world = simulation.world
+    slurm = SlurmWorld(
+        n_nodes,
+        sorted({job.user for job in jobs}),
+        lambda job: job.estimate_s or numbered[job.id].run_s,
+        monitor=NodeStates(world.monitor),
+        events=Events(tuple(commands), tuple(arrays), {k: job.options for k, job in numbered.items()}),
+    )
+    simulation.run(managed_by(named, slurm, world.dispatcher, Guard(world.clock, 60.0)))
+    facts = world.trace.frame(0, 0, name)
+    breach = first_breach(facts, site.capacity)
     assert breach is None, breach
     return Outcome(facts, numbered)

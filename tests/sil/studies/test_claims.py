@@ -241,7 +241,7 @@ def test_eight_of_fifteen_cells_are_not_most() -> None:
                 20.0 + (1.0 if (name == "MPL") == ((policy, load) in better) else 0.0)
             )
         )
-        return about(cisne.claims_about_methods({MOST_CPU: found}), "more accurate than MPL-MPL in most")
+        return about(cisne.claims_on_table_1({MOST_CPU: found}), "more accurate than MPL-MPL in most")
 
     assert better_in(8).verdict is Verdict.DOES_NOT_HOLD
     assert better_in(10).verdict is Verdict.HOLDS
@@ -252,10 +252,7 @@ def test_what_is_so_at_every_load_is_no_exception_at_one() -> None:
         found = deviations(
             lambda policy, load, name, mode: 20.0 + (1.0 if (name == "CPU") == (load in worse_at) else 0.0)
         )
-        return about(
-            cisne.claims_about_methods({MOST_CPU: found}),
-            "exception is Normal with local load on all",
-        )
+        return about(cisne.claims_on_table_1({MOST_CPU: found}), "exception is Normal with local load on all")
 
     assert exception((1.0,)).verdict is Verdict.HOLDS
     assert exception(LOADS).verdict is Verdict.DOES_NOT_HOLD

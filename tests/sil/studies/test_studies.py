@@ -170,7 +170,7 @@ def test_what_the_site_was_searched_to_meet_is_a_calibration(second: Findings) -
 
 
 def test_a_saving_of_more_than_half_is_not_nearly_half(second: Findings) -> None:
-    assert cs2._nearly_half(54.7).verdict is Verdict.DOES_NOT_HOLD
+    assert cs2.STUDY.judged("nearly-half", cs2.nearly_half(54.7)).verdict is Verdict.DOES_NOT_HOLD
     assert second.claims[1].beside.keys() == {"any number of jobs"}
 
 

@@ -689,7 +689,7 @@ def the_next_run_of_a_stopped_job_is_not_looked_at(correct: Any, self: Any, run:
 def an_acknowledged_run_is_forgotten(correct: Any, self: Any, run: Any, lead: int) -> None:
     """An order that arrives once more, after the end of its run was acknowledged, is taken for a new one."""
     correct(self, run, lead)
-    if run not in self._active:
+    if run not in self.active:
         self._lead_of.pop(run, None)
 
 
@@ -698,17 +698,17 @@ def a_stop_that_overtakes_its_order_leaves_nothing(correct: Any, self: Any, run:
     """An order that arrives after its stop order is carried out."""
     is_known = run in self._lead_of
     correct(self, run, lead)
-    if not is_known and run not in self._active:
+    if not is_known and run not in self.active:
         self._lead_of.pop(run, None)
-        self._notices.pop(run, None)
+        self.notices.pop(run, None)
         self._send(lead, partial(self._tell, RunPreempted(run)))
 
 
 @instead_of(Agents, "on_order")
 def a_repeated_order_starts_the_clock_again(correct: Any, self: Any, order: Any) -> None:
     """The run time is counted from the last copy of the order."""
-    if order.run in self._active:
-        self._active[order.run] = self._clock.now_s, order
+    if order.run in self.active:
+        self.active[order.run] = self._clock.now_s, order
     correct(self, order)
 
 
@@ -723,14 +723,14 @@ def notices_are_repeated_four_times(correct: Any, self: Any, run: Any, wait_s: f
 def notices_do_not_survive_a_reboot(correct: Any, self: Any, run: Any, wait_s: float) -> None:
     """The agent keeps notices in memory only."""
     if run in self._lead_of and self._machines.is_down(self._lead_of[run]):
-        self._notices.pop(run, None)
+        self.notices.pop(run, None)
     correct(self, run, wait_s)
 
 
 @instead_of(Agents, "on_acknowledged")
 def any_acknowledgement_is_for_all_notices(correct: Any, self: Any, run: Any, lead: int) -> None:
     """The agent drops all notices of its machine once one of them has arrived."""
-    for other in [other for other in self._notices if self._lead_of[other] == lead]:
+    for other in [other for other in self.notices if self._lead_of[other] == lead]:
         correct(self, other, lead)
 
 

@@ -22,10 +22,10 @@ from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Inline, Listener
 from sil.workload.logged_runs import LoggedRuns
 from sil.workload.lublin import Lublin
-from sil.world.events import EventQueue, OnRequest, SimClock, StateChange
+from sil.world.events import EventQueue, Rounds, SimClock, StateChange
 from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
-from sil.world.guard.scheduler import Guard, GuardedScheduler
+from sil.world.guard.scheduler import Guard, GuardedScheduler, TimedScheduler
 from sil.world.harness import World
 from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
@@ -70,9 +70,9 @@ def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     machines, monitor = SpaceSharedMachines(2, lambda job, _: jobs.run_s(job), events), SimMonitor(clock)
     charge = Charge(fixed(10.0), clock, trace.note_charge)
     guard = Guard(clock, 60.0, charge=charge)
-    scheduler = GuardedScheduler(guard.timed(Rigid()), guard)
+    scheduler = GuardedScheduler(TimedScheduler(Rigid(), guard), guard)
     outages = iter([(53.0, StateChange((1,), False)), (56.0, StateChange((1,), True))])
-    world = World(clock, events, trace, machines, monitor, OnRequest(), outages)
+    world = World(clock, events, trace, machines, monitor, Rounds(), outages)
     ports = OnFreeNodes(clock, world.dispatcher, 2, UserEstimates(), monitor)
     world.run(jobs.arrivals(), StartingManager(ports, RigidAllocation(ports), scheduler))
     # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler considers job 2, for which there is no
