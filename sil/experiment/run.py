@@ -144,12 +144,9 @@ def run_experiment(
         sweep = Sweep(scenario, runner, out / PRINTED, stored_as)
         try:
             if choice.learns and choice.address is not None:
-                leftover, resources = out / UNRECORDED, scenario.resources
-                teacher = Teacher(choice.address, resources, identity, leftover, listener.notify)
-                try:
+                to_learn = choice.address, scenario.resources, identity, out / UNRECORDED
+                with Teacher(*to_learn, listener.notify) as teacher:
                     sweep.run(teacher.teach)
-                finally:
-                    teacher.finish()
             else:
                 sweep.run()
             with runner.interruptible():
