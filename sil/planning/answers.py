@@ -16,7 +16,7 @@ from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.ranking import Criteria, Effect, Ranking, rank_options
-from sil.planning.runs import DoesRuns, GoalNeverMeasured, OptionRunner, OptionSamples, Refused
+from sil.planning.runs import GoalNeverMeasured, OptionRunner, OptionSamples, Refused
 from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
 from sil.planning.sites import OnLog, OnSite
 from sil.runs.scenario import DoesNotFit
@@ -24,7 +24,7 @@ from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
 from sil.site.past import past_arrivals
 from sil.site.what_if_site import InapplicableChange
-from sil.workers.runner import ItemDied
+from sil.workers.runner import ItemDied, Runner
 from sil.workload.job_log import JobLog
 from sil.world.guard.faults import SchedulerFault
 from site_db.files import toml_file
@@ -167,7 +167,13 @@ class Prepared:
         if self.site is None:
             self._refuse(plan.without_effect())
         else:
-            self._fit(self.site)
+            try:
+                today = self.site.in_use(AS_IT_IS)
+            except DoesNotFit as error:
+                raise toml_file.invalid(source, error.mistakes) from None
+            if plan.retire is not None:
+                self._retirements = retirements(plan.retire, today)
+            self._refuse(mistakes(plan, self.site, self.offers, self._retirements))
         self.scenario: OptionRunner = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
@@ -179,16 +185,6 @@ class Prepared:
     def _refuse(self, mistakes: Iterable[tuple[Location, str]]) -> None:
         if found := list(mistakes):
             raise toml_file.invalid(self._source, found)
-
-    def _fit(self, site: OnSite) -> None:
-        """Find retirements, and refuse what does not fit the site."""
-        try:
-            today = site.in_use(AS_IT_IS)
-        except DoesNotFit as error:
-            raise toml_file.invalid(self._source, error.mistakes) from None
-        if self.plan.retire is not None:
-            self._retirements = retirements(self.plan.retire, today)
-        self._refuse(mistakes(self.plan, site, self.offers, self._retirements))
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run. One that is impossible, because one of
@@ -234,7 +230,7 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
     )
 
 
-def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
+def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
     """A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs raise, and
     GoalNeverMeasured."""
     plan, site, loads = prepared.plan, prepared.site, prepared.loads

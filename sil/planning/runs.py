@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from sil.planning.load import Load
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.workers.executor import FIRST, Attempt, Item
+from sil.workers.runner import Runner
 from sil.world.guard.faults import SchedulerFault
 
 Shares = Mapping[str, float]
@@ -135,10 +136,6 @@ class GoalNeverMeasured(UserError):
     """A run had no job of a goal's class or queue. The message is one sentence for the user."""
 
 
-class DoesRuns(Protocol):
-    def results(self, items: Sequence[Item], kind: Any = ...) -> list[dict[str, float]]: ...
-
-
 class Refused(NamedTuple):
     """The share of jobs that are refused, and on nodes the shares by reason."""
 
@@ -150,7 +147,7 @@ class OptionSamples:
     """The measures of options, by name, under one scheduler, with common random numbers: in each replication,
     all options see the same jobs and run times."""
 
-    def __init__(self, scenario: OptionRunner, runs: DoesRuns, scheduler: str) -> None:
+    def __init__(self, scenario: OptionRunner, runs: Runner, scheduler: str) -> None:
         self.plan = scenario.plan
         self.goal = self.plan.goals[0]
         self.sign = 1.0 if self.goal.more_is_better else -1.0

@@ -92,7 +92,13 @@ class NodesScenario(Scenario):
         )
 
     def _drawn(self) -> Arriving:
-        jobs = [self._with_request(job) for job in self.jobs()]
+        held, jobs = {k: ceil(self.cluster.held(of).cpus) for k, (of, _) in self.requests.items()}, []
+        for job in self.jobs():
+            request, limit_s = self.requests[job.job_class]
+            # Without queues, it goes to that of its partitions.
+            queue = job.queue if self.has_queues else queue_of(request)
+            cpus = held[job.job_class]  # which it keeps from others
+            jobs.append(job._replace(request=request, n_tasks=cpus, estimate_s=limit_s, queue=queue))
         mean, spread, quantiles = self.run_times(jobs)
         actual = RuntimesOnNodes(mean, self.in_use.layout.slots.first, spread, quantiles)
         limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
@@ -106,20 +112,6 @@ class NodesScenario(Scenario):
             lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
             lambda job: limits_s.get(job.id, inf),
         )
-
-    def _with_request(self, job: Job) -> Job:
-        """With what its class requests, and its time limit; without queues, it goes to that of its
-        partitions."""
-        request, limit_s = self.requests[job.job_class]
-        queue = job.queue if self.has_queues else queue_of(request)
-        return job._replace(
-            request=request, n_tasks=self._cpus_held[job.job_class], estimate_s=limit_s, queue=queue
-        )
-
-    @cached_property
-    def _cpus_held(self) -> Mapping[str, int]:
-        """The CPUs that a job of each class keeps from others."""
-        return {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in self.requests.items()}
 
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:

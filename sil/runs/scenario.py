@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -282,23 +282,26 @@ class Scenario(ABC):
         return found
 
 
-SCENARIOS = {
-    Kind.MAPPING: "sil.runs.machines_scenario:MachinesScenario",
-    Kind.FREE_NODES: "sil.runs.nodes_scenario:NodesScenario",
-    Kind.TIME_SHARED: "sil.runs.time_shared_scenario:TimeSharedScenario",
-}
-"""By kind of scheduling, loaded when they are used, since nodes load compiled code."""
+SCENARIOS: tuple[tuple[Callable[[Experiment, SiteInUse, Find], bool], str], ...] = (
+    (
+        lambda experiment, in_use, find: experiment.shared_nodes is not None,
+        "sil.runs.time_shared_scenario:TimeSharedScenario",
+    ),
+    (
+        lambda experiment, in_use, find: in_use.has_nodes and not _maps_to_slots(experiment, in_use, find),
+        "sil.runs.nodes_scenario:NodesScenario",
+    ),
+    (lambda experiment, in_use, find: True, "sil.runs.machines_scenario:MachinesScenario"),
+)
+"""The kinds of sites, of which the first that applies counts. Their classes are loaded when they are used,
+since nodes load compiled code."""
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
     """The scenario for the kind of site. `find` finds the schedulers under test by name. Raises DoesNotFit
     with everything that does not fit the site or the schedulers."""
-    kind = Kind.MAPPING
-    if experiment.shared_nodes is not None:
-        kind = Kind.TIME_SHARED
-    elif in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
-        kind = Kind.FREE_NODES
-    scenario: type[Scenario] = resolve_name(SCENARIOS[kind])
+    name = next(name for applies, name in SCENARIOS if applies(experiment, in_use, find))
+    scenario: type[Scenario] = resolve_name(name)
     return scenario.of(experiment, in_use, find)
 
 
