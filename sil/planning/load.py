@@ -200,8 +200,9 @@ def _least(demands: Sequence[Sequence[Needs]], names: Sequence[str], whose: str)
     assert found.x is not None, "serving everything is possible at some rho"
     worth: dict[str, float] = defaultdict(float)
     for (_, _, sizes), total in zip(merged.values(), np.abs(found.eqlin.marginals).tolist(), strict=True):
+        of_all = sum(sizes.values())
         for name, size in sizes.items():
-            worth[name] += size / sum(sizes.values()) * total
+            worth[name] += size / of_all * total
     prices: dict[str, float] = defaultdict(float)
     for (_, scarce), price in zip(rows, np.abs(found.ineqlin.marginals).tolist(), strict=True):
         prices[scarce.partition(" of ")[0]] += price

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from scheduler import UserError
-from scheduler.managers.queues import Admission, in_order_of_service
+from scheduler.managers.queues import Admission, QueuePolicy, in_order_of_service
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from scheduler.rules import Kind
@@ -118,9 +118,9 @@ class Scenario(ABC):
         return {}
 
     @property
-    @abstractmethod
     def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The machines by name, in order, and the indices in orders of each: its slots."""
+        """The machines by name, in order, and the indices in orders of each: its slots, or itself."""
+        return {name: (n,) for n, name in enumerate(self.resources.names)}
 
     @abstractmethod
     def site(self) -> SiteModel:
@@ -169,10 +169,14 @@ class Scenario(ABC):
         return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else Variation()
 
     @property
+    def policies(self) -> Sequence[QueuePolicy]:
+        """Those of the queues."""
+        return [policy for policy, _ in self.in_use.queues]
+
+    @property
     def admission(self) -> Admission:
         """Who may submit what."""
-        policies = [policy for policy, _ in self.in_use.queues]
-        return Admission(policies, self.in_use.users, self.in_use.only_listed_users)
+        return Admission(self.policies, self.in_use.users, self.in_use.only_listed_users)
 
     def jobs(self) -> list[Job]:
         """The jobs of this replication: the same for every scheduler."""
