@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import nan
 from pathlib import Path
@@ -16,7 +16,7 @@ from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.ranking import Criteria, Effect, Ranking, rank_options
-from sil.planning.runs import GoalNeverMeasured, OptionRunner, OptionSamples, Refused
+from sil.planning.runs import GoalNeverMeasured, OptionSamples, Refused
 from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
 from sil.planning.sites import OnLog, OnSite
 from sil.runs.scenario import DoesNotFit
@@ -174,7 +174,7 @@ class Prepared:
             if plan.retire is not None:
                 self._retirements = retirements(plan.retire, today)
             self._refuse(mistakes(plan, self.site, self.offers, self._retirements))
-        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent, find)
+        self.scenario = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()
@@ -244,30 +244,26 @@ def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
             faults[scheduler] = SchedulerFault(died.died.rule, str(died), nan)
         except (SchedulerFault, GoalNeverMeasured) as fault:  # a resource manager may refuse all jobs
             faults[scheduler] = fault
-    answers, indispensable = tuple(answered), prepared.indispensable
-    if not answers:
+    if not answered:
         for why in faults.values():
             if isinstance(why, GoalNeverMeasured):
                 raise why
         raise AllAtFault(faults)
+    found = Answers(plan, "", (), (), tuple(answered), loads, prepared.indispensable, faults)
     if site is None:
-        return Answers(plan, "", (), (), answers, loads, indispensable, faults)
+        return found
     today = site.scenario(AS_IT_IS)
     in_use = today.in_use
-    is_bound = not in_use.has_nodes  # on nodes, no job is bound before it starts
-    return Answers(
-        plan,
-        site.name,
-        in_use.down,
-        tuple(q.name for q, _ in in_use.queues if is_bound and q.mapping is MappingPolicy.COMMIT),
-        answers,
-        loads,
-        indispensable,
-        faults,
-        tuple(idle_parts(site, prepared.offers)),
-        today.model.get("nodes", ()),
-        tuple(added_nodes(site, prepared.offers)),
-        in_use.log,
+    queues = () if in_use.has_nodes else in_use.queues  # on nodes, no job is bound before it starts
+    return replace(
+        found,
+        site=site.name,
+        down=in_use.down,
+        binding=tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT),
+        without_effect=tuple(idle_parts(site, prepared.offers)),
+        model=today.model.get("nodes", ()),
+        added=tuple(added_nodes(site, prepared.offers)),
+        log=in_use.log,
     )
 
 

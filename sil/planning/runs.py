@@ -16,7 +16,6 @@ from scheduler import UserError
 from sil.outcome.metrics import faults, metric_of_jobs
 from sil.outcome.refused_and_failed import refusals, refused_jobs
 from sil.outcome.statistics import Sample, differences
-from sil.planning.load import Load
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.workers.executor import FIRST, Attempt, Item
@@ -114,19 +113,13 @@ def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 class OptionRunner(Protocol):
-    """Where a plan's runs take place: a site, or the machine of a log."""
+    """Where a plan's runs take place: a site, or the machine of a log (`sil.planning.sites`)."""
 
     plan: Plan
 
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun: ...
 
-    def usable(self, option: Option, scheduler: str) -> Option:
-        """The option without offers that no job of the forecast can use, whatever happens in a run."""
-        ...
-
-    def load(self, option: Option) -> Load | None:
-        """The load of the option; None if all jobs are submitted at the beginning."""
-        ...
+    def usable(self, option: Option, scheduler: str) -> Option: ...
 
 
 # -- samples -------------------------------------------------------------------------------------------------
