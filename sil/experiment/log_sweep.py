@@ -14,7 +14,7 @@ import polars as pl
 from scheduler import UserError
 from sil.experiment.output_folder import resumable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replays import died_sentence, fastest
+from sil.experiment.replays import fastest, without_results
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
@@ -189,7 +189,7 @@ def run_sweep(
                 rows.update((k, cases[k].row(results)) for k, results in found)
             elif len(part) == 1:
                 case = cases[part.start]
-                rows[part.start] = case.row(Results({}, died_sentence(case.scheduler.label, value)))
+                rows[part.start] = case.row(without_results(case.scheduler, value))
             else:
                 died.extend(part)
             listener.progressed(len(rows), len(cases))
