@@ -55,9 +55,6 @@ WITHOUT_KILLED = (
     f"writes {DATABASE}"
 )
 
-MAX_NAMES = 10
-"""Number of names in a message."""
-
 
 @dataclass(frozen=True)
 class Definition:
@@ -130,10 +127,6 @@ def run_experiment(
         )
         return render(out)
     record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
-    if down := scenario.in_use.down:
-        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
-        names = ", ".join(down[:MAX_NAMES]) + more
-        listener.notify(f"down at the site, and in the experiment from its beginning: {names}")
     for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:

@@ -49,6 +49,8 @@ from site_db.files.toml_file import Location
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
 
+MAX_NAMES = 10
+"""Number of names in a message."""
 NO_FILE = Path(os.devnull)
 
 
@@ -151,7 +153,11 @@ class Scenario(ABC):
         return Simulation(site, self.disturbances(site, decisions))
 
     def notes(self) -> Iterator[str]:
-        """Sentences about what is changed or left out, and why."""
+        """Sentences about what is down, changed or left out, and why."""
+        if down := self.in_use.down:
+            more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
+            names = ", ".join(down[:MAX_NAMES]) + more
+            yield f"down at the site, and in the experiment from its beginning: {names}"
         if self.experiment.notional:
             changes = "; ".join(change.text for change in self.experiment.notional)
             yield f"what-if changes of the site: {changes}"
