@@ -38,6 +38,9 @@ class Setting:
     """Whether it is also a keyword argument of Python."""
 
 
+AS_JSON = Setting(option="--json")
+
+
 class Settings:
     """A dataclass whose docstring has a sentence for each field, in a list of "* `name`: sentence".
 

@@ -26,6 +26,16 @@ from sil.workload.job_log import JobLog
 from sil.workload.settings import Slicing
 
 
+@dataclass(frozen=True, kw_only=True)
+class Measured(Slicing):
+    """Slices, and how their jobs are measured.
+
+    * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
+    """
+
+    bound_s: float = BOUND_S
+
+
 @spread(as_keyword)
 def sweep(
     logs: JobLog | Iterable[JobLog],
@@ -33,8 +43,7 @@ def sweep(
     *,
     load: float | Sequence[float] = 1.0,
     estimates: str | Sequence[str] = "user",
-    cut: Slicing,
-    bound_s: float = BOUND_S,
+    cut: Measured,
     how: Asking,
     where: Working,
 ) -> Sweep:
@@ -51,11 +60,11 @@ def sweep(
     """
     under_test = named(schedulers, isolated=True, raises_faults=False)
     of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
-    of = [given_log(log, bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
+    of = [given_log(log, cut.bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
     check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
     kinds = [estimates] if isinstance(estimates, str) else estimates
     wanted = LogSweep(
-        tuple(map(cut.of, of)),
+        tuple(map(cut.sliced, of)),
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
         tuple(choice(Estimates, kind, "estimates") for kind in kinds),

@@ -16,10 +16,6 @@ from sil.batsim.messages import JsonEvent, delay, resource
 from sil.workload.logged_runs import LoggedRuns
 
 
-def on_nodes(run: RunId, job: Job, nodes: NodeSet, walltime_s: float) -> DispatchOrder:
-    return DispatchOrder(run, job, ON_NODES, nodes, walltime_s)
-
-
 @dataclass(frozen=True)
 class Nodes:
     """Nodes by number, from 0, as described to the scheduler.
@@ -35,7 +31,9 @@ class Nodes:
     profile: Callable[[Job], JsonEvent]
     actual_run_s: Callable[[Job, NodeSet], float]
     learn: Callable[[Job, NodeSet, float, float], None] = lambda *_: None
-    order: Callable[[RunId, Job, NodeSet, float], DispatchOrder] = on_nodes
+    order: Callable[[RunId, Job, NodeSet, float], DispatchOrder] = lambda run, job, nodes, walltime_s: (
+        DispatchOrder(run, job, ON_NODES, nodes, walltime_s)
+    )
     monitor: Monitor | NodeMonitor | None = None
     new_job: Callable[[float, float, int, float | None], Job] | None = None
 

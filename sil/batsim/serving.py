@@ -113,9 +113,8 @@ class ServedScheduler:
                 completed = _valid(EVENTS[event.type].model_validate, event.data, event.type)
                 run = self._run_of.pop(completed.job_id, None)
                 if run is None:
-                    raise UserError(
-                        f"the simulator sent JOB_COMPLETED for {_named(completed.job_id)}, which does not run"
-                    )
+                    job = quoted(completed.job_id)
+                    raise UserError(f"the simulator sent JOB_COMPLETED for job {job}, which does not run")
                 self._running().handle(RunEnded(run, event.timestamp))
             case "REQUESTED_CALL":
                 wakes_at_s = self._running().wakes_at_s
@@ -124,7 +123,7 @@ class ServedScheduler:
 
     def _submit(self, submitted: Any) -> None:
         if submitted.job_id in self._known:
-            raise UserError(f"the simulator submitted {_named(submitted.job_id)} twice")
+            raise UserError(f"the simulator submitted job {quoted(submitted.job_id)} twice")
         self._memory.take(BYTES_OF_A_JOB + len(submitted.job_id))
         self._known.add(submitted.job_id)
         wanted = submitted.job
@@ -178,10 +177,6 @@ def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str
             if waits:
                 reply(json.dumps({"error": str(error)}))
             raise
-
-
-def _named(job_id: str) -> str:
-    return f"job {quoted(job_id)}"
 
 
 def _valid(validate: Callable[[Any], Any], data: object, what: str) -> Any:

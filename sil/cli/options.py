@@ -106,6 +106,7 @@ SchedulersOfLogs = Annotated[
     ),
 ]
 
+
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
 Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]

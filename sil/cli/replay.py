@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
+from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis
 from sil.settings.replays import Estimates, ReplaySettings
 from sil.site.log_file import OfPart
@@ -26,24 +27,51 @@ if TYPE_CHECKING:
     from site_db.site_file.cluster import Cluster
 
 
+@dataclass(frozen=True, kw_only=True)
+class Replayed(OfPart, ReplaySettings):
+    """Which jobs are replayed, and how.
+
+    * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
+      Slurm's controller carries out at their times.
+    """
+
+    events: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Written(Settings):
+    """Which files are written.
+
+    * `no_report`: Do not write report.html.
+    """
+
+    report: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported(Analysis, _Written):
+    """What becomes of the results.
+
+    * `as_json`: Print JSON instead of tables.
+    """
+
+    as_json: Annotated[bool, AS_JSON] = False
+
+    @property
+    def analysis(self) -> Analysis:
+        return Analysis(self.warm_up_days, self.cool_down_days, self.block_days)
+
+
 def replay(
     log: options.LogOnNodes,
     scheduler: options.SchedulersOfLogs = None,
     *,
-    how: ReplaySettings,
-    part: OfPart,
-    events: Path | None = None,
+    how: Replayed,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     where: Execution,
-    no_report: bool = False,
-    analysis: Analysis,
-    as_json: options.Json = False,
+    results: Reported,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
-
-    * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
-      Slurm's controller carries out at their times.
-    * `no_report`: Do not write report.html.
 
     With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
@@ -60,42 +88,44 @@ def replay(
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
     from sil.settings.decision_costs import check_decision_cost
+    from sil.settings.log_events import Events
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    cluster = part.cluster()
+    cluster, analysis = how.cluster(), results.analysis
     schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
     check_decision_cost(how.decision_cost)
-    chosen = part.chosen(log, cluster)
+    chosen = how.chosen(log, cluster)
     if cluster is not None:
         _print_notes_on_nodes(cluster, schedulers)
-    print_notes(chosen, [how.estimates], [part.load or 1.0])
+    print_notes(chosen, [how.estimates], [how.load or 1.0])
     print_notes_on_slurm(schedulers)
     analysis.check(chosen.span_s / 86_400)
-    run = Replay.of(chosen, how)
-    if events is not None:
-        run = replace(run, events=_events_for(schedulers, events, chosen, part.load))
+    events = Events()
+    if how.events is not None:
+        events = _events_for(schedulers, how.events, chosen, how.load)
+    run = Replay.of(chosen, how, events=events)
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()
     run.check(schedulers)
     with progress("jobs") as bars, executing as executor:
         bar = ProgressBar(bars, chosen.name)
         outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
-    if not no_report:
+    if results.report:
         render(folder)
-    if not as_json:
+    if not results.as_json:
         console.print_line(chosen.summary)
         for line in [] if chosen.cluster is None else chosen.cluster.model:
             console.print_line(f"{line}.")
-    print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
+    print_statistics({o.scheduler: o.statistics for o in outcomes}, results.as_json)
     for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
         console.print_note(sentence)
     if any(REFUSED[0].key in o.statistics for o in outcomes):
         console.print_note(IF_RESUBMITTED)
     if older := left_from_before(folder, outcomes):
         console.print_note(f"{folder} also has results of an earlier replay: {', '.join(older)}")
-    if not as_json:
-        look = "" if no_report else f"; open {folder / REPORT} in a browser"
+    if not results.as_json:
+        look = f"; open {folder / REPORT} in a browser" if results.report else ""
         console.print_line(f"Results are in {folder}{look}.")
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from scheduler import UserError
-from sil.experiment.output_folder import make_usable, resumable
+from sil.experiment.output_folder import resumable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replays import died_sentence, fastest
+from sil.experiment.replays import fastest, without_results
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
@@ -73,18 +73,19 @@ class Case(NamedTuple):
     def row(self, results: Results) -> Row:
         """Of the table of the sweep."""
         part = self.slice
-        named = (
-            part.log.name,
-            part.name,
-            part.end - part.begin,
-            part.warm_up_jobs,
-            part.cool_down_jobs,
-            self.load,
-            self.estimates.value,
-            self.scheduler.label,
-        )
-        found = {**results.statistics, "fault": results.fault, "refused": results.refused}
-        return dict(zip(SCHEMA, named, strict=False)) | found
+        return {
+            "log": part.log.name,
+            "slice": part.name,
+            "jobs": part.end - part.begin,
+            "warm_up_jobs": part.warm_up_jobs,
+            "cool_down_jobs": part.cool_down_jobs,
+            "load": self.load,
+            "estimates": self.estimates.value,
+            "scheduler": self.scheduler.label,
+            **results.statistics,
+            "fault": results.fault,
+            "refused": results.refused,
+        }
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def run_sweep(
                 rows.update((k, cases[k].row(results)) for k, results in found)
             elif len(part) == 1:
                 case = cases[part.start]
-                rows[part.start] = case.row(Results({}, died_sentence(case.scheduler.label, value)))
+                rows[part.start] = case.row(without_results(case.scheduler, value))
             else:
                 died.extend(part)
             listener.progressed(len(rows), len(cases))
@@ -243,7 +244,6 @@ def sweep_into(out: Path, sweep: LogSweep, executor: Executor, listener: Listene
 
     Raises UserError and what `run_sweep` raises.
     """
-    make_usable(out)
     out = out.absolute()  # a scheduler may change the working directory
     with resumable(out, (TABLE, PARQUET, SUMMARY)) as store:
         table = run_sweep(sweep, executor, listener, store, out / PRINTED)

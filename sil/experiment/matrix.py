@@ -99,14 +99,11 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
     etc_s = arrays.read_numbers(path) if arrays.is_npy(path) else read_rows(path)
     if etc_s.ndim != 2 or 0 in etc_s.shape:
         raise InvalidFile(f"{path}: expected jobs x machines, at least 1 x 1; found shape {etc_s.shape}")
-    bad = np.argwhere(~(((etc_s >= 0) & (etc_s < MOST)) | (etc_s == np.inf)))
-    if len(bad):
-        i, j = bad[0]
+    for i, j in np.argwhere(~(((etc_s >= 0) & (etc_s < MOST)) | (etc_s == np.inf))):
         expected = f"seconds >= 0 and < {MOST:g}, or inf where it cannot run"
         raise InvalidFile(f"{path}: job {i} on machine {j} is {etc_s[i, j]:g}; expected {expected}")
-    nowhere = np.flatnonzero(np.isinf(etc_s).all(axis=1))
-    if len(nowhere):
-        raise InvalidFile(f"{path}: job {nowhere[0]} cannot run on any machine; give it one finite time")
+    for i in np.flatnonzero(np.isinf(etc_s).all(axis=1)):
+        raise InvalidFile(f"{path}: job {i} cannot run on any machine; give it one finite time")
     return etc_s
 
 
@@ -123,9 +120,7 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
         raise InvalidFile(
             f"{path}: {counted(len(ready_s), 'ready time')} for a matrix of {counted(n_machines, 'machine')}"
         )
-    bad = np.flatnonzero(~((ready_s >= 0) & (ready_s < MOST)))
-    if len(bad):
-        j = bad[0]
+    for j in np.flatnonzero(~((ready_s >= 0) & (ready_s < MOST))):
         expected = f"seconds >= 0 and < {MOST:g}"
         raise InvalidFile(f"{path}: the ready time of machine {j} is {ready_s[j]:g}; expected {expected}")
     return ready_s

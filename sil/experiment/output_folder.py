@@ -62,10 +62,12 @@ def alone_in(out: Path) -> Iterator[None]:
 
 @contextmanager
 def resumable(out: Path, outdated: Iterable[str] = (), name: str = UNFINISHED) -> Iterator[Store]:
-    """The store of finished items in a results folder, whose `outdated` files go first. It is removed
-    when the block ends without an exception, and otherwise left to the next such command."""
+    """The store of finished items in a results folder, which is made, and whose `outdated` files go first. It
+    is removed when the block ends without an exception, and otherwise left to the next such command. Raises
+    UserError."""
     from sil.workers.store import Store  # which commands without results do without
 
+    make_usable(out)
     for old in outdated:
         (out / old).unlink(missing_ok=True)
     with Store(out / name) as store:

@@ -69,17 +69,8 @@ def replay_all(
     # Reasons take long to write.
     n_jobs = FEW_IN_ALL + 1 if replay.reasons else len(replay.log.jobs) * len(schedulers)
     executor = fastest(executor, schedulers, len(schedulers), n_jobs)
-    results: dict[UnderTest, Results] = {}
-
-    def outcomes() -> list[Outcome]:
-        found = [
-            Outcome(**vars(results[each]), scheduler=each.label, folder=folder)
-            for each, folder in folders.items()
-            if each in results
-        ]
-        _write_summary(out, replay, schedulers, found, analysis)
-        return found
-
+    found: dict[UnderTest, Outcome] = {}
+    interrupted: Interrupted | None = None
     make_usable(out)
     with alone_in(out):
         for folder in folders.values():
@@ -88,11 +79,14 @@ def replay_all(
         record_origin(out, replay.log.sources or {replay.log.name: replay.log.digest()})
         with resumable(out, (SUMMARY, REPORT)) as store:
             try:
-                _replay(replay, folders, Runner(executor, store, total=len(folders)), listener, results)
-            except Interrupted:
-                outcomes()
-                raise
-            return outcomes()
+                _replay(replay, folders, Runner(executor, store, total=len(folders)), listener, found)
+            except Interrupted as error:
+                interrupted = error
+            outcomes = [found[scheduler] for scheduler in folders if scheduler in found]
+            _write_summary(out, replay, schedulers, outcomes, analysis)
+            if interrupted is not None:
+                raise interrupted
+    return outcomes
 
 
 def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:
@@ -119,9 +113,9 @@ def _replay(
     folders: Mapping[UnderTest, Path],
     runner: Runner,
     listener: Listener,
-    results: dict[UnderTest, Results],
+    found: dict[UnderTest, Outcome],
 ) -> None:
-    """Write the tables that an interrupted replay has not written, and note all results."""
+    """Write the tables that an interrupted replay has not written, and note what is `found`."""
     how = replace(replay, log=replace(replay.log, jobs=replay.log.jobs.clear()))
     mark = digest(code_and_data(), how, replay.log.digest(), list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
@@ -145,10 +139,10 @@ def _replay(
     def finish(item: Item, value: Results | Died) -> None:
         progress(item, n_jobs)
         scheduler = schedulers[item.key]
-        if isinstance(value, Died):
-            value = Results({}, died_sentence(scheduler.label, value))
-        results[scheduler] = value
-        if value.fault is None:
+        results = without_results(scheduler, value) if isinstance(value, Died) else value
+        place = folders[scheduler]
+        found[scheduler] = Outcome(**vars(results), scheduler=scheduler.label, folder=place)
+        if results.fault is None:
             listener.finished(scheduler.label)
 
     runner.run(items, finish, progress, kind=Results)
@@ -169,9 +163,9 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
     return Inline() if here else executor
 
 
-def died_sentence(scheduler: str, died: Died) -> str:
-    """The fault of a scheduler whose process died."""
-    return sentence(scheduler, died.rule, str(died))
+def without_results(scheduler: UnderTest, died: Died) -> Results:
+    """Those of a scheduler whose process died: its fault."""
+    return Results({}, sentence(scheduler.label, died.rule, str(died)))
 
 
 def _write_summary(
@@ -193,7 +187,5 @@ def _write_summary(
         },
         "analysis": asdict(analysis),
     }
-    text = json_text(
-        {key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key not in OPTIONAL or key in found}
-    )
+    text = json_text({key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key in found})
     no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 from sqlalchemy.orm import Session
@@ -135,17 +136,15 @@ def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:
 
 def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:
     """The predictions for each job in each run; without those that a job never ends."""
-    predicted: dict[Run, dict[int, list[PredictedTurnaround]]] = {}
+    found: dict[Run, dict[int, list[PredictedTurnaround]]] = defaultdict(lambda: defaultdict(list))
+    columns = ("predictor", "made_s", "end_s", "low_s", "high_s")
     finite = tables.predictions.filter(pl.col("end_s").is_finite())
-    for run, of_run in finite.group_by(RUN, maintain_order=True):
-        of_jobs: dict[int, list[PredictedTurnaround]] = {}
-        for row in of_run.iter_rows(named=True):
-            waited = row["start_s"] is not None
-            end = row["end_s"], row["low_s"], row["high_s"]
-            prediction = PredictedTurnaround(row["predictor"], row["made_s"], *end, waited, row["jobs_there"])
-            of_jobs.setdefault(row["job"], []).append(prediction)
-        predicted[run] = of_jobs
-    return predicted
+    for *run, job, waited, jobs_there, predictor, made_s, end_s, low_s, high_s in finite.select(
+        *RUN, "job", pl.col("start_s").is_not_null(), "jobs_there", *columns
+    ).iter_rows():
+        made = PredictedTurnaround(predictor, made_s, end_s, low_s, high_s, waited, jobs_there)
+        found[tuple(run)][job].append(made)
+    return found
 
 
 _IS_UP = {
@@ -245,7 +244,10 @@ class Teacher:
         for k, (source, jobs) in enumerate(found, start=1):
             self._recorder.record(source, jobs, complete if is_last and k == len(found) else None)
 
-    def finish(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
         """Try once more to write the waiting jobs; the rest goes to the file."""
         try:
             self._recorder.write()

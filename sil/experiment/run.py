@@ -55,9 +55,6 @@ WITHOUT_KILLED = (
     f"writes {DATABASE}"
 )
 
-MAX_NAMES = 10
-"""Number of names in a message."""
-
 
 @dataclass(frozen=True)
 class Definition:
@@ -130,10 +127,6 @@ def run_experiment(
         )
         return render(out)
     record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
-    if down := scenario.in_use.down:
-        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
-        names = ", ".join(down[:MAX_NAMES]) + more
-        listener.notify(f"down at the site, and in the experiment from its beginning: {names}")
     for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
@@ -144,12 +137,9 @@ def run_experiment(
         sweep = Sweep(scenario, runner, out / PRINTED, stored_as)
         try:
             if choice.learns and choice.address is not None:
-                leftover, resources = out / UNRECORDED, scenario.resources
-                teacher = Teacher(choice.address, resources, identity, leftover, listener.notify)
-                try:
+                to_learn = choice.address, scenario.resources, identity, out / UNRECORDED
+                with Teacher(*to_learn, listener.notify) as teacher:
                     sweep.run(teacher.teach)
-                finally:
-                    teacher.finish()
             else:
                 sweep.run()
             with runner.interruptible():

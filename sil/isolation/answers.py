@@ -71,38 +71,26 @@ def unpacked_answer(message: Message, n_jobs: int) -> Answer:
         raise BadMessage(f"its parts have the wrong type ({one_line(error)})") from None
 
 
-def packed_orders(orders: Iterable[DispatchOrder | RunId], n_places: int) -> list[list[Any]]:
-    """Orders to dispatch jobs, and to preempt runs."""
+def packed_orders(orders: Iterable[DispatchOrder | RunId]) -> list[list[Any]]:
+    """Orders of plain values to dispatch jobs, and to preempt runs."""
     return [
-        [whole(order)]
-        if not isinstance(order, DispatchOrder)
-        else [
-            whole(order.run),
-            whole(order.job.id),
-            whole(order.resource),
-            _packed_nodes(order.machines, n_places),
-            finite(order.expected_s),
-            list(plain_shares(order.shares, n_places)),
-        ]
+        [order.run, order.job.id, order.resource, _packed_nodes(order.machines), *order[4:]]
+        if isinstance(order, DispatchOrder)
+        else [order]
         for order in orders
     ]
 
 
 def unpacked_orders(rows: object, job_of: Mapping[int, Job]) -> list[DispatchOrder | RunId]:
-    """Raises BadMessage; KeyError for an unknown job."""
+    """Their values are still to be checked. Raises BadMessage, TypeError and ValueError; KeyError for an
+    unknown job."""
     orders: list[DispatchOrder | RunId] = []
     for row in _listed(rows):
         run, *rest = _listed(row)
-        run = RunId(whole(run))
-        if not rest:
-            orders.append(run)
-            continue
-        job, resource, nodes, expected_s, shares = _listed(rest, 5)
-        found = job_of[whole(job)]
-        where = _unpacked_nodes(nodes)
-        orders.append(
-            DispatchOrder(run, found, whole(resource), where, finite(expected_s), _unpacked_shares(shares))
-        )
+        if rest:
+            job, resource, nodes, *others = _listed(rest, 5)
+            run = DispatchOrder(run, job_of[whole(job)], resource, _unpacked_nodes(nodes), *others)
+        orders.append(run)
     return orders
 
 
@@ -144,8 +132,11 @@ def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with
     for start in bounded(answer.starts, n_jobs):
         if type(start) is not Start:
             raise TypeError("expected a Start")
-        nodes, shares = _packed_nodes(start.nodes, n_nodes), list(plain_shares(start.shares, n_nodes))
-        rows.append([whole(start.job), nodes, finite(start.completion_s), shares])
+        nodes = start.nodes
+        if not isinstance(nodes, NodeSet):
+            nodes = [whole(node) for node in bounded(nodes, n_nodes)]
+        shares = list(plain_shares(start.shares, n_nodes))
+        rows.append([whole(start.job), _packed_nodes(nodes), finite(start.completion_s), shares])
     again_s = None if answer.ask_again_s is None else finite(answer.ask_again_s)
     reasons = answer.wait_reasons
     if isinstance(reasons, AllOthers) and not with_details and reasons.are_all_but(answer.starts, n_jobs):
@@ -161,29 +152,21 @@ def _start(row: object) -> Start:
     return Start(whole(job), _unpacked_nodes(nodes), finite(completion_s), _unpacked_shares(shares))
 
 
-def _packed_nodes(nodes: Iterable[int], n_nodes: int) -> object:
-    """Intervals; numbers in a list if some occur twice, which the rules forbid."""
-    if not isinstance(nodes, NodeSet):
-        nodes = list(bounded(nodes, n_nodes))
+def _packed_nodes(nodes: Sequence[int]) -> object:
+    """As text; numbers in a list if some occur twice or are negative, which the rules forbid."""
     try:
-        return {"in": [[whole(first), whole(last)] for first, last in NodeSet.of(nodes).intervals]}
+        found = NodeSet.of(nodes)
     except ValueError:
-        return [whole(node) for node in nodes]
+        return [*nodes]
+    return str(found) if not found.n or found.intervals[0][0] >= 0 else [*nodes]
 
 
 def _unpacked_nodes(packed: object) -> Sequence[int]:
     if isinstance(packed, list):
         return [whole(node) for node in packed]
-    if not isinstance(packed, dict):
-        raise BadMessage("nodes are neither intervals nor numbers")
-    intervals, before, n = [], -2 * LARGEST, 0
-    for pair in _listed(packed.get("in")):
-        first, last = (whole(node) for node in _listed(pair, 2))
-        if not before + 1 < first <= last:
-            raise BadMessage("intervals of nodes are not in order")
-        intervals.append((first, last))
-        before, n = last, n + last - first + 1
-    return NodeSet(tuple(intervals), n)
+    if not isinstance(packed, str) or not (found := NodeSet.parse(packed)).within(LARGEST):
+        raise BadMessage("nodes are neither a set nor numbers")
+    return found
 
 
 def _unpacked_shares(rows: object) -> tuple[Share, ...]:

@@ -42,7 +42,7 @@ class Answering(ManagerHere):
 
     def _call(self, method: str, notice: Notice | None) -> Called:
         result, orders, took_s = super()._call(method, notice)
-        rows, asked = packed_orders(orders, self._n_places), self._clock.now_s
+        rows, asked = packed_orders(orders), self._clock.now_s
         fields = {"method": method, "asked": asked, "took": took_s, "result": result, "orders": rows}
         self._send(Message(fields))
         return result, orders, took_s

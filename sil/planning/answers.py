@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import nan
 from pathlib import Path
@@ -16,7 +16,7 @@ from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.ranking import Criteria, Effect, Ranking, rank_options
-from sil.planning.runs import DoesRuns, GoalNeverMeasured, OptionRunner, OptionSamples, Refused
+from sil.planning.runs import GoalNeverMeasured, OptionSamples, Refused
 from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
 from sil.planning.sites import OnLog, OnSite
 from sil.runs.scenario import DoesNotFit
@@ -24,7 +24,7 @@ from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
 from sil.site.past import past_arrivals
 from sil.site.what_if_site import InapplicableChange
-from sil.workers.runner import ItemDied
+from sil.workers.runner import ItemDied, Runner
 from sil.workload.job_log import JobLog
 from sil.world.guard.faults import SchedulerFault
 from site_db.files import toml_file
@@ -167,8 +167,14 @@ class Prepared:
         if self.site is None:
             self._refuse(plan.without_effect())
         else:
-            self._fit(self.site)
-        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent, find)
+            try:
+                today = self.site.in_use(AS_IT_IS)
+            except DoesNotFit as error:
+                raise toml_file.invalid(source, error.mistakes) from None
+            if plan.retire is not None:
+                self._retirements = retirements(plan.retire, today)
+            self._refuse(mistakes(plan, self.site, self.offers, self._retirements))
+        self.scenario = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()
@@ -179,16 +185,6 @@ class Prepared:
     def _refuse(self, mistakes: Iterable[tuple[Location, str]]) -> None:
         if found := list(mistakes):
             raise toml_file.invalid(self._source, found)
-
-    def _fit(self, site: OnSite) -> None:
-        """Find retirements, and refuse what does not fit the site."""
-        try:
-            today = site.in_use(AS_IT_IS)
-        except DoesNotFit as error:
-            raise toml_file.invalid(self._source, error.mistakes) from None
-        if self.plan.retire is not None:
-            self._retirements = retirements(self.plan.retire, today)
-        self._refuse(mistakes(self.plan, site, self.offers, self._retirements))
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run. One that is impossible, because one of
@@ -234,7 +230,7 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
     )
 
 
-def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
+def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
     """A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs raise, and
     GoalNeverMeasured."""
     plan, site, loads = prepared.plan, prepared.site, prepared.loads
@@ -248,30 +244,26 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
             faults[scheduler] = SchedulerFault(died.died.rule, str(died), nan)
         except (SchedulerFault, GoalNeverMeasured) as fault:  # a resource manager may refuse all jobs
             faults[scheduler] = fault
-    answers, indispensable = tuple(answered), prepared.indispensable
-    if not answers:
+    if not answered:
         for why in faults.values():
             if isinstance(why, GoalNeverMeasured):
                 raise why
         raise AllAtFault(faults)
+    found = Answers(plan, "", (), (), tuple(answered), loads, prepared.indispensable, faults)
     if site is None:
-        return Answers(plan, "", (), (), answers, loads, indispensable, faults)
+        return found
     today = site.scenario(AS_IT_IS)
     in_use = today.in_use
-    is_bound = not in_use.has_nodes  # on nodes, no job is bound before it starts
-    return Answers(
-        plan,
-        site.name,
-        in_use.down,
-        tuple(q.name for q, _ in in_use.queues if is_bound and q.mapping is MappingPolicy.COMMIT),
-        answers,
-        loads,
-        indispensable,
-        faults,
-        tuple(idle_parts(site, prepared.offers)),
-        today.model.get("nodes", ()),
-        tuple(added_nodes(site, prepared.offers)),
-        in_use.log,
+    queues = () if in_use.has_nodes else in_use.queues  # on nodes, no job is bound before it starts
+    return replace(
+        found,
+        site=site.name,
+        down=in_use.down,
+        binding=tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT),
+        without_effect=tuple(idle_parts(site, prepared.offers)),
+        model=today.model.get("nodes", ()),
+        added=tuple(added_nodes(site, prepared.offers)),
+        log=in_use.log,
     )
 
 

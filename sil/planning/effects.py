@@ -10,7 +10,7 @@ import polars as pl
 from sil.planning.answers import RETIRE, Answers
 from sil.planning.ranking import Effect, Ranking
 from sil.planning.verdicts import PairVerdict
-from sil.report.figures import PALETTE, WIDTH, tooltips, zero_rule
+from sil.report.figures import PALETTE, SHAPES, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 
 LEAST_DISTANCE = 0.02
@@ -22,7 +22,6 @@ COLOURS = (
     *("#332288", "#117733", "#44AA99", "#AA4499", "#661100", "#6699CC", "#888888", "#000000"),
 )
 """Of options, in order of cost; they repeat after the last, letters do not."""
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 LETTERS = (*ascii_uppercase, *(f"{a}{b}" for a in ascii_uppercase for b in ascii_uppercase))
 
 INTERVALS = ("gain", "gain_percent")

@@ -119,10 +119,10 @@ def least_load(
     arriving: Sequence[Demand], kinds: Sequence[AlikeNodes], of_site: Mapping[str, int], whose: str
 ) -> Load:
     types = {one.request.gpus.types for one in arriving if one.request.gpus} | {ALL_GPUS}
-    demands = []
-    for one in arriving:
-        found = (_needs(one, kinds[g], g, types, of_site) for g in range(len(kinds)))
-        demands.append([needs for needs in found if needs is not None])
+    demands = [
+        [x for g, kind in enumerate(kinds) if (x := _needs(one, kind, g, types, of_site)) is not None]
+        for one in arriving
+    ]
     return _least(demands, [one.name for one in arriving], whose)
 
 
@@ -165,14 +165,24 @@ def _amounts(request: Request, node: Node, types: Iterable[frozenset[str]]) -> d
 
 
 def _least(demands: Sequence[Sequence[Needs]], names: Sequence[str], whose: str) -> Load:
-    """The variables are the parts of each demand in each place where it may run, then rho."""
-    merged, shares = _merged(demands, names)
+    """The variables are the parts of each demand in each place where it may run, then rho. Demands whose
+    needs are proportional are one: the optimum is the same."""
+    merged: dict[object, tuple[Sequence[Needs], float, dict[str, float]]] = {}
+    for options, name in zip(demands, names, strict=True):
+        size = sum(sum(needs.values()) for needs in options)
+        shape = (
+            tuple((of, float(f"{share / size:.9g}")) for of, share in sorted(needs.items()))
+            for needs in options
+        )
+        _, _, sizes = merged.setdefault(tuple(shape), (options, size, defaultdict(float)))
+        sizes[name] += size
     rows: dict[tuple[int, str], int] = {}
     uses, parts, n = [], [], 0
-    for x, options in enumerate(merged):
+    for x, (options, size, sizes) in enumerate(merged.values()):
+        scale = sum(sizes.values()) / size
         for needs in options:
             for resource, share in needs.items():
-                uses.append((rows.setdefault(resource, len(rows)), n, share))
+                uses.append((rows.setdefault(resource, len(rows)), n, share * scale))
             parts.append((x, n))
             n += 1
     if not rows:
@@ -189,36 +199,12 @@ def _least(demands: Sequence[Sequence[Needs]], names: Sequence[str], whose: str)
     )
     assert found.x is not None, "serving everything is possible at some rho"
     worth: dict[str, float] = defaultdict(float)
-    for names_of, total in zip(shares, np.abs(found.eqlin.marginals).tolist(), strict=True):
-        for name, share in names_of.items():
-            worth[name] += share * total
+    for (_, _, sizes), total in zip(merged.values(), np.abs(found.eqlin.marginals).tolist(), strict=True):
+        of_all = sum(sizes.values())
+        for name, size in sizes.items():
+            worth[name] += size / of_all * total
     prices: dict[str, float] = defaultdict(float)
     for (_, scarce), price in zip(rows, np.abs(found.ineqlin.marginals).tolist(), strict=True):
         prices[scarce.partition(" of ")[0]] += price
     most, scarcest = (max(of, key=lambda name: of[name]) for of in (worth, prices))
     return Load(float(found.x[-1]), most, scarcest, whose)
-
-
-def _merged(
-    demands: Sequence[Sequence[Needs]], names: Sequence[str]
-) -> tuple[list[list[Needs]], list[dict[str, float]]]:
-    """Demands whose needs are proportional, as one: the optimum is the same. Then the share of each name."""
-    sizes = [sum(sum(needs.values()) for needs in options) for options in demands]
-    by_shape: dict[object, list[int]] = {}
-    for k, (options, size) in enumerate(zip(demands, sizes, strict=True)):
-        shape = (
-            tuple((of, float(f"{share / size:.9g}")) for of, share in sorted(needs.items()))
-            for needs in options
-        )
-        by_shape.setdefault(tuple(shape), []).append(k)
-    merged: list[list[Needs]] = []
-    shares = []
-    for alike in by_shape.values():
-        total = sum(sizes[k] for k in alike)
-        scale = total / sizes[alike[0]]
-        merged.append([{of: share * scale for of, share in needs.items()} for needs in demands[alike[0]]])
-        of_name: defaultdict[str, float] = defaultdict(float)
-        for k in alike:
-            of_name[names[k]] += sizes[k] / total
-        shares.append(dict(of_name))
-    return merged, shares

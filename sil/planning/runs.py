@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import isnan
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -16,10 +16,10 @@ from scheduler import UserError
 from sil.outcome.metrics import faults, metric_of_jobs
 from sil.outcome.refused_and_failed import refusals, refused_jobs
 from sil.outcome.statistics import Sample, differences
-from sil.planning.load import Load
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.workers.executor import FIRST, Attempt, Item
+from sil.workers.runner import Runner
 from sil.world.guard.faults import SchedulerFault
 
 Shares = Mapping[str, float]
@@ -113,19 +113,13 @@ def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 class OptionRunner(Protocol):
-    """Where a plan's runs take place: a site, or the machine of a log."""
+    """Where a plan's runs take place: a site, or the machine of a log (`sil.planning.sites`)."""
 
     plan: Plan
 
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun: ...
 
-    def usable(self, option: Option, scheduler: str) -> Option:
-        """The option without offers that no job of the forecast can use, whatever happens in a run."""
-        ...
-
-    def load(self, option: Option) -> Load | None:
-        """The load of the option; None if all jobs are submitted at the beginning."""
-        ...
+    def usable(self, option: Option, scheduler: str) -> Option: ...
 
 
 # -- samples -------------------------------------------------------------------------------------------------
@@ -133,10 +127,6 @@ class OptionRunner(Protocol):
 
 class GoalNeverMeasured(UserError):
     """A run had no job of a goal's class or queue. The message is one sentence for the user."""
-
-
-class DoesRuns(Protocol):
-    def results(self, items: Sequence[Item], kind: Any = ...) -> list[dict[str, float]]: ...
 
 
 class Refused(NamedTuple):
@@ -150,7 +140,7 @@ class OptionSamples:
     """The measures of options, by name, under one scheduler, with common random numbers: in each replication,
     all options see the same jobs and run times."""
 
-    def __init__(self, scenario: OptionRunner, runs: DoesRuns, scheduler: str) -> None:
+    def __init__(self, scenario: OptionRunner, runs: Runner, scheduler: str) -> None:
         self.plan = scenario.plan
         self.goal = self.plan.goals[0]
         self.sign = 1.0 if self.goal.more_is_better else -1.0

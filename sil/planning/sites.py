@@ -99,6 +99,7 @@ class OnSite:
         )
 
     def load(self, option: Option) -> Load | None:
+        """None if all jobs are submitted at the beginning."""
         scenario = self.scenario(option)
         if scenario.in_use.has_nodes:
             return load_on_nodes(self._on_nodes(option), self._on_nodes(AS_IT_IS))
@@ -113,7 +114,8 @@ class OnSite:
         return [request_of(of.request) for of in in_use.file.job_classes if not mix or of.name in mix]
 
     def usable(self, option: Option, scheduler: str) -> Option:
-        """Built-in schedulers do not see nodes on which no job can run; others, and failures, may."""
+        """The option without offers that no job of the forecast can use, whatever happens in a run: built-in
+        schedulers do not see nodes on which no job can run; others, and failures, may."""
         plan, is_ours = self.plan, self._find(scheduler).is_built_in
         if not is_ours or plan.failures or plan.messages or plan.crashes or not self.in_use(option).has_nodes:
             return option

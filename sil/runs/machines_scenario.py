@@ -155,7 +155,7 @@ class Machines(SiteModel):
     def manager(self, ports: OnMachines, scheduler: InProcess, asking: Supervision) -> MappingManager:
         """`scheduler` is for queues that have none of their own."""
         scenario, preemption = self._scenario, self._scenario.experiment.preemption
-        policies, own = [policy for policy, _ in scenario.in_use.queues], scenario.queue_schedulers
+        policies, own = scenario.policies, scenario.queue_schedulers
         return MappingManager(
             ports,
             policies,

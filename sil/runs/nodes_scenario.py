@@ -8,7 +8,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
+from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.messages import abbreviated
 from scheduler.model import Job
@@ -68,10 +68,6 @@ class NodesScenario(Scenario):
         model = {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
         return {**model, "node_cores": node_cores}
 
-    @property
-    def places(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: (n,) for n, name in enumerate(self.cluster.nodes)}
-
     def site(self) -> SiteModel:
         return _Nodes(self)
 
@@ -92,7 +88,14 @@ class NodesScenario(Scenario):
         )
 
     def _drawn(self) -> Arriving:
-        jobs = [self._with_request(job) for job in self.jobs()]
+        requests, jobs = self.requests, []
+        held = {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in requests.items()}
+        for job in self.jobs():
+            request, limit_s = requests[job.job_class]
+            cpus = held[job.job_class]  # which it keeps from others
+            # Without queues, it goes to that of its partitions.
+            queue = job.queue if self.has_queues else queue_of(request)
+            jobs.append(job._replace(request=request, n_tasks=cpus, estimate_s=limit_s, queue=queue))
         mean, spread, quantiles = self.run_times(jobs)
         actual = RuntimesOnNodes(mean, self.in_use.layout.slots.first, spread, quantiles)
         limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
@@ -106,20 +109,6 @@ class NodesScenario(Scenario):
             lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
             lambda job: limits_s.get(job.id, inf),
         )
-
-    def _with_request(self, job: Job) -> Job:
-        """With what its class requests, and its time limit; without queues, it goes to that of its
-        partitions."""
-        request, limit_s = self.requests[job.job_class]
-        queue = job.queue if self.has_queues else queue_of(request)
-        return job._replace(
-            request=request, n_tasks=self._cpus_held[job.job_class], estimate_s=limit_s, queue=queue
-        )
-
-    @cached_property
-    def _cpus_held(self) -> Mapping[str, int]:
-        """The CPUs that a job of each class keeps from others."""
-        return {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in self.requests.items()}
 
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:
@@ -137,15 +126,15 @@ class NodesScenario(Scenario):
     def has_queues(self) -> bool:
         return bool(self.experiment.queues or self.in_use.file.queues)
 
-    @cached_property
-    def policies(self) -> tuple[QueuePolicy, ...]:
+    @property
+    def policies(self) -> Sequence[QueuePolicy]:
         """Those of the queues, and for jobs of which no partition is named like one, a queue of priority 0
         that is open to all."""
         return (*self.named_queues, *map(QueuePolicy, self._unnamed))
 
     @property
     def named_queues(self) -> Sequence[QueuePolicy]:
-        return [policy for policy, _ in self.in_use.queues] if self.has_queues else []
+        return super().policies if self.has_queues else []
 
     @cached_property
     def _served(self) -> Sequence[str]:
@@ -159,10 +148,6 @@ class NodesScenario(Scenario):
             queue_of(request, self._served) for request in (log.requests if log else drawn)
         )
         return [name for name in needed if name not in self._served]
-
-    @property
-    def admission(self) -> Admission:
-        return Admission(self.policies, self.in_use.users, self.in_use.only_listed_users)
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()

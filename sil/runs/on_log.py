@@ -76,8 +76,9 @@ class Replay(ReplaySettings):
 
     @classmethod
     def of(cls, log: JobLog, settings: Asking, **more: Any) -> Replay:
-        """With these settings, and `more` of them."""
-        return cls(log, **{field.name: getattr(settings, field.name) for field in fields(settings)} | more)
+        """With these settings, as far as a single replay has them, and `more` of them."""
+        names = {field.name for field in fields(cls)} & {field.name for field in fields(settings)}
+        return cls(log, **{name: getattr(settings, name) for name in names} | more)
 
     @classmethod
     def checked(cls, log: JobLog, settings: Asking, schedulers: Sequence[UnderTest]) -> Replay:

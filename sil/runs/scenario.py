@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 from scheduler import UserError
-from scheduler.managers.queues import Admission, in_order_of_service
+from scheduler.managers.queues import Admission, QueuePolicy, in_order_of_service
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from scheduler.rules import Kind
@@ -49,6 +49,8 @@ from site_db.files.toml_file import Location
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
 
+MAX_NAMES = 10
+"""Number of names in a message."""
 NO_FILE = Path(os.devnull)
 
 
@@ -118,9 +120,9 @@ class Scenario(ABC):
         return {}
 
     @property
-    @abstractmethod
     def places(self) -> Mapping[str, tuple[int, ...]]:
-        """The machines by name, in order, and the indices in orders of each: its slots."""
+        """The machines by name, in order, and the indices in orders of each: its slots, or itself."""
+        return {name: (n,) for n, name in enumerate(self.resources.names)}
 
     @abstractmethod
     def site(self) -> SiteModel:
@@ -151,7 +153,11 @@ class Scenario(ABC):
         return Simulation(site, self.disturbances(site, decisions))
 
     def notes(self) -> Iterator[str]:
-        """Sentences about what is changed or left out, and why."""
+        """Sentences about what is down, changed or left out, and why."""
+        if down := self.in_use.down:
+            more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
+            names = ", ".join(down[:MAX_NAMES]) + more
+            yield f"down at the site, and in the experiment from its beginning: {names}"
         if self.experiment.notional:
             changes = "; ".join(change.text for change in self.experiment.notional)
             yield f"what-if changes of the site: {changes}"
@@ -169,10 +175,14 @@ class Scenario(ABC):
         return Empirical(table.ratios) if isinstance(table, EmpiricalTable) else Variation()
 
     @property
+    def policies(self) -> Sequence[QueuePolicy]:
+        """Those of the queues."""
+        return [policy for policy, _ in self.in_use.queues]
+
+    @property
     def admission(self) -> Admission:
         """Who may submit what."""
-        policies = [policy for policy, _ in self.in_use.queues]
-        return Admission(policies, self.in_use.users, self.in_use.only_listed_users)
+        return Admission(self.policies, self.in_use.users, self.in_use.only_listed_users)
 
     def jobs(self) -> list[Job]:
         """The jobs of this replication: the same for every scheduler."""
@@ -282,23 +292,26 @@ class Scenario(ABC):
         return found
 
 
-SCENARIOS = {
-    Kind.MAPPING: "sil.runs.machines_scenario:MachinesScenario",
-    Kind.FREE_NODES: "sil.runs.nodes_scenario:NodesScenario",
-    Kind.TIME_SHARED: "sil.runs.time_shared_scenario:TimeSharedScenario",
-}
-"""By kind of scheduling, loaded when they are used, since nodes load compiled code."""
+SCENARIOS: tuple[tuple[Callable[[Experiment, SiteInUse, Find], bool], str], ...] = (
+    (
+        lambda experiment, in_use, find: experiment.shared_nodes is not None,
+        "sil.runs.time_shared_scenario:TimeSharedScenario",
+    ),
+    (
+        lambda experiment, in_use, find: in_use.has_nodes and not _maps_to_slots(experiment, in_use, find),
+        "sil.runs.nodes_scenario:NodesScenario",
+    ),
+    (lambda experiment, in_use, find: True, "sil.runs.machines_scenario:MachinesScenario"),
+)
+"""The kinds of sites, of which the first that applies counts. Their classes are loaded when they are used,
+since nodes load compiled code."""
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
     """The scenario for the kind of site. `find` finds the schedulers under test by name. Raises DoesNotFit
     with everything that does not fit the site or the schedulers."""
-    kind = Kind.MAPPING
-    if experiment.shared_nodes is not None:
-        kind = Kind.TIME_SHARED
-    elif in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
-        kind = Kind.FREE_NODES
-    scenario: type[Scenario] = resolve_name(SCENARIOS[kind])
+    name = next(name for applies, name in SCENARIOS if applies(experiment, in_use, find))
+    scenario: type[Scenario] = resolve_name(name)
     return scenario.of(experiment, in_use, find)
 
 

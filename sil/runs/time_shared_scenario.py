@@ -48,10 +48,6 @@ class TimeSharedScenario(Scenario):
     def resources(self) -> ResourceNames:
         return ResourceNames(self.in_use.site.name, self.nodes.names, self.nodes.cluster)
 
-    @property
-    def places(self) -> Mapping[str, tuple[int, ...]]:
-        return {name: (n,) for n, name in enumerate(self.nodes.names)}
-
     def site(self) -> SiteModel:
         return _Nodes(self)
 

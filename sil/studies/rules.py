@@ -82,14 +82,11 @@ MOST = Fraction(2, 3)
 # Heller 2008, by Bonferroni).
 
 
-def positive(found: Estimate, cases: int = 1) -> Verdict:
-    """Of one of several cases: holds if the whole interval is above zero; does not if none of it is. Several
-    replications without a spread decide nothing, since a rare effect may be in none of them; a single one is
-    exact."""
-    return _verdict(found, found.interval(cases))
-
-
-def _verdict(found: Estimate, of: Interval) -> Verdict:
+def positive(found: Estimate, of: Interval | None = None) -> Verdict:
+    """Of one case, or one of several, by its interval there: holds if the whole interval is above zero; does
+    not if none of it is. Several replications without a spread decide nothing, since a rare effect may be in
+    none of them; a single one is exact."""
+    of = of or found.interval()
     if len(found.values) > 1 and of.half_width is None:
         return Verdict.INCONCLUSIVE
     if of.low > 0.0:
@@ -153,12 +150,12 @@ def _positive(found: Sequence[Estimate], needed: int, unit: str) -> Judged:
         return Judged(Verdict.NOT_TESTABLE, "no case")
     refuting = len(found) - needed + 1
     intervals = [(x, x.interval(refuting)) for x in found]
-    holding = [of for x, of in intervals if _verdict(x, of) is Verdict.HOLDS]
+    holding = [of for x, of in intervals if positive(x, of) is Verdict.HOLDS]
     if len(holding) >= needed:
         deciding = sorted(holding, key=lambda x: x.low)[-needed]
         return Judged(Verdict.HOLDS, signed(deciding, unit))
     intervals = [(x, x.interval(needed)) for x in found]
-    failing = [of for x, of in intervals if _verdict(x, of) is Verdict.DOES_NOT_HOLD]
+    failing = [of for x, of in intervals if positive(x, of) is Verdict.DOES_NOT_HOLD]
     if len(failing) >= refuting:
         deciding = sorted(failing, key=lambda x: x.high)[refuting - 1]
         return Judged(Verdict.DOES_NOT_HOLD, signed(deciding, unit))

@@ -12,8 +12,8 @@ from sil.outcome.invariants.checker import Breach
 from sil.swarm.faults import Faulty
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
+from sil.world.remote.agents import Ordered
 from sil.world.remote.network import Partition, Unreliable
-from sil.world.remote.orders import Ordered
 from sil.world.remote.remote_manager import RemoteManager
 
 AGREE_IN_THE_END = "agree-in-the-end"

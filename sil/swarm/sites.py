@@ -66,12 +66,6 @@ class Tested(Supervision):
         self._until_s = case.until_s
         self.under_test = under_test or InProcess(case.scheduler, registry.named(case.scheduler))
 
-    @property
-    def maps_to_clusters(self) -> bool:
-        """Of one that is not built in, this is not known."""
-        spec = self.under_test.spec
-        return spec.is_built_in and spec.target not in registry.ON_SINGLE_MACHINES
-
     def scheduler(self, scheduler: InProcess, queue: str = DEFAULT) -> AnyScheduler:
         """A new instance, for one queue or for all."""
         made: AnyScheduler
@@ -213,8 +207,9 @@ class _Different(SiteOfCase):
 
     def sizes_of_last_jobs(self) -> Sequence[int]:
         """One job for each machine, and one for the cluster if the scheduler uses it."""
-        uses_cluster = self.case.n_machines > 1 and self.tested.maps_to_clusters
-        return self.case.n_machines * (1,) + uses_cluster * (2,)
+        spec, n = self.tested.under_test.spec, self.case.n_machines
+        uses_cluster = spec.is_built_in and spec.target not in registry.ON_SINGLE_MACHINES  # known of these
+        return n * (1,) + (n > 1 and uses_cluster) * (2,)
 
     def longest(self, job: CaseJob) -> float:
         return 2.0

@@ -76,7 +76,8 @@ class Store:
         """Store a result; one that is stored already stays."""
         if self._connection is None:
             self._open()
-        self._first(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?)", key, _as_json(value))
+        text = json.dumps(value, default=_plain, separators=(",", ":"))
+        self._first(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?)", key, text.encode())
 
     def close(self) -> None:
         """Close the file."""
@@ -163,10 +164,6 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 @lru_cache(8)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
-
-
-def _as_json(value: object) -> bytes:
-    return json.dumps(value, default=_plain, separators=(",", ":")).encode()
 
 
 def _plain(value: object) -> object:

@@ -19,8 +19,8 @@ import socket
 import struct
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from io import IOBase
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path
@@ -188,15 +188,18 @@ def _carried_out(
     statuses: dict[int, int] = {}
     broken = None
     watch = None if start.limits is None else Watch(child, start.limits, sum(start.sizes))
-    with _end_of(child) as ended:
-        waiting: list[Any] = [printed, control, *ended]
-        ready: list[Any] = []
-        while not (control in ready or child in statuses or broken is not None):
-            ready, _, _ = select.select(waiting, [], [], LOOK_EVERY_S)
-            if printed in ready and not output.take(os.read(printed, 1 << 16)):
-                waiting.remove(printed)
-            statuses |= reaped()
-            broken = None if watch is None else watch.broken()
+    # What becomes readable when it has ended; outside Linux, that is looked for from time to time.
+    ended = [os.pidfd_open(child)] if sys.platform == "linux" else []
+    waiting: list[Any] = [printed, control, *ended]
+    ready: list[Any] = []
+    while not (control in ready or child in statuses or broken is not None):
+        ready, _, _ = select.select(waiting, [], [], LOOK_EVERY_S)
+        if printed in ready and not output.take(os.read(printed, 1 << 16)):
+            waiting.remove(printed)
+        statuses |= reaped()
+        broken = None if watch is None else watch.broken()
+    for handle in ended:
+        os.close(handle)
     is_told = control in ready
     if is_told:
         control.recv(1)
@@ -210,20 +213,6 @@ def _carried_out(
     if broken is not None:
         return broken, is_told
     return os.waitstatus_to_exitcode(statuses.get(child, int(signal.SIGKILL))), is_told
-
-
-@contextmanager
-def _end_of(child: int) -> Iterator[list[int]]:
-    """What becomes readable when a child has ended; outside Linux there is nothing like that, and whether it
-    has is looked for from time to time."""
-    if sys.platform != "linux":
-        yield []
-        return
-    handle = os.pidfd_open(child)
-    try:
-        yield [handle]
-    finally:
-        os.close(handle)
 
 
 class _Output:

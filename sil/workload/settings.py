@@ -119,7 +119,7 @@ class Slicing(Settings):
             one, two, three = (given(f"--{name}").rstrip("=") for name in ("slices", "slice-jobs", "jobs"))
             raise UserError(f"{one}, {two} and {three} all say what the slices are; give one of them")
 
-    def of(self, log: JobLog) -> SlicedLog:
+    def sliced(self, log: JobLog) -> SlicedLog:
         """Raises InvalidFile."""
         from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
 

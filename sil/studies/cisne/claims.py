@@ -248,23 +248,22 @@ LOAD = 0.25
 REMAINING = ("proportional", "mpl", "cpu")
 
 
-def claims_on_figure_3(by_limit: ByLimit) -> list[Claim]:
-    claim = partial(compared, by_limit, study=FIGURE_3)
-
-    def proportional(of: Of) -> list[Sample]:
-        return [
-            of(policy, LOAD, ("proportional", by)) - of(policy, LOAD, (other, by))
-            for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
-        ]
-
-    def by_mpl(of: Of, policies: Iterable[str] = POLICIES) -> list[Sample]:
-        return [
-            of(policy, LOAD, (remaining, "mpl")) - of(policy, LOAD, (remaining, "cpu"))
-            for policy, remaining in product(policies, REMAINING)
-        ]
-
+def _by_mpl(of: Of, policies: Iterable[str] = POLICIES) -> list[Sample]:
     return [
-        claim("proportional-is-bad", proportional),
-        claim("by-cpu-is-better", by_mpl),
-        claim("basic-is-different", lambda of: (-x for x in by_mpl(of, ["Basic"]))),
+        of(policy, LOAD, (remaining, "mpl")) - of(policy, LOAD, (remaining, "cpu"))
+        for policy, remaining in product(policies, REMAINING)
     ]
+
+
+OF_FIGURE_3: dict[str, Measure] = {
+    "proportional-is-bad": lambda of: (
+        of(policy, LOAD, ("proportional", by)) - of(policy, LOAD, (other, by))
+        for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
+    ),
+    "by-cpu-is-better": _by_mpl,
+    "basic-is-different": lambda of: (-x for x in _by_mpl(of, ["Basic"])),
+}
+
+
+def claims_on_figure_3(by_limit: ByLimit) -> list[Claim]:
+    return [compared(by_limit, name, measure, study=FIGURE_3) for name, measure in OF_FIGURE_3.items()]

@@ -221,11 +221,6 @@ def _claims(times: Times) -> list[Claim]:
         a, b = exponents(version)
         return f"a = {text(a, 2)}, b = {text(b, 2)}", [below(a, 1.5), above(b, 0.5)]
 
-    def longest(times: pl.DataFrame, most_ms: float, digits: int, version: str) -> Found:
-        by_replication = times.group_by("replication").agg(pl.col(version).max()).sort("replication")
-        found = Estimate(by_replication[version].to_numpy())
-        return text(found, digits, "ms"), [below(found, most_ms)]
-
     def ratio(version: str, share: int) -> Sample:
         """Decision times averaged over the numbers of jobs, as in Figure 4, over those of PJS at 0 %."""
         found = GridSamples(pjs.group_by("share", "replication").agg(pl.col(version).mean()), "share")
@@ -254,11 +249,11 @@ def _claims(times: Times) -> list[Claim]:
     measures: dict[str, Callable[[str], Found]] = {
         "grows": growth,
         "as-nm": as_nm,
-        "modest": partial(longest, sjs, MODEST_MS, 2),
+        "modest": partial(_longest, sjs, MODEST_MS, 2),
         "two-to-three": ratios,
         "share-has-no-effect": spread,
         "one-schedule-per-job": per_job,
-        "thousand-jobs": partial(longest, pjs.filter(jobs=PJS_JOBS[-1]), THOUSAND_MS, 1),
+        "thousand-jobs": partial(_longest, pjs.filter(jobs=PJS_JOBS[-1]), THOUSAND_MS, 1),
     }
     claims = []
     for name, measure in measures.items():
@@ -270,6 +265,12 @@ def _claims(times: Times) -> list[Claim]:
             beside["3 to 4 times as long"] = ratios(SHIPPED, 3.0, 4.0)[1]
         claims.append(STUDY.claim(name, shipped, ours, beside))
     return claims
+
+
+def _longest(times: pl.DataFrame, most_ms: float, digits: int, version: str) -> Found:
+    by_replication = times.group_by("replication").agg(pl.col(version).max()).sort("replication")
+    found = Estimate(by_replication[version].to_numpy())
+    return text(found, digits, "ms"), [below(found, most_ms)]
 
 
 def _slopes(times: pl.DataFrame, variables: list[str], value: str) -> list[Estimate]:

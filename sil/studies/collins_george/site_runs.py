@@ -170,21 +170,19 @@ def perturbed(site: int) -> SiteFile:
     class_of = {name: group.machine_class for group in whole.machines for name in group.names}
     members = {cluster.name: cluster.members for cluster in whole.clusters}
     changed = []
-    for job_class in whole.job_classes:
-        by_class = factors(site, f"sequential {job_class.name}", len(job_class.sequential_s))
-        by_cluster = factors(site, f"parallel {job_class.name}", len(job_class.parallel_s))
-        sequential_s = {
-            name: round(seconds * factor, 3)
-            for (name, seconds), factor in zip(job_class.sequential_s.items(), by_class, strict=True)
-        }
+    for of in whole.job_classes:
+        by_class = zip(
+            of.sequential_s.items(), factors(site, f"sequential {of.name}", len(of.sequential_s)), strict=True
+        )
+        sequential_s = {name: round(seconds * factor, 3) for (name, seconds), factor in by_class}
+        by_cluster = factors(site, f"parallel {of.name}", len(of.parallel_s))
         parallel_s = {}
-        for (cluster, seconds), factor in zip(job_class.parallel_s.items(), by_cluster, strict=True):
+        for (cluster, seconds), factor in zip(of.parallel_s.items(), by_cluster, strict=True):
             machine_class = class_of[members[cluster][0]]
-            speedup = 1 + factor * (job_class.sequential_s[machine_class] / seconds - 1)
+            speedup = 1 + factor * (of.sequential_s[machine_class] / seconds - 1)
             shortened = min(speedup, float(len(members[cluster])))
             parallel_s[cluster] = round(sequential_s[machine_class] / shortened, 3)
-        times = {"sequential_s": sequential_s, "parallel_s": parallel_s}
-        changed.append(job_class.model_copy(update=times))
+        changed.append(of.model_copy(update={"sequential_s": sequential_s, "parallel_s": parallel_s}))
     return whole.model_copy(update={"job_classes": tuple(changed)})
 
 

@@ -33,9 +33,8 @@ from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
 from sil.world.guard.values import Places
 from sil.world.harness import RemainingManager, World
-from sil.world.remote.agents import Agents
+from sil.world.remote.agents import Agents, Orders
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
-from sil.world.remote.orders import Orders
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,

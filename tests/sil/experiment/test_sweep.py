@@ -32,7 +32,7 @@ from sil.runs.compiled import Chunk, CompiledReplay
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
 from sil.settings.replays import Asking, Engine, Estimates
-from sil.workers.executor import Inline, Interrupted, Item, Listener
+from sil.workers.executor import Attempt, Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size, with_warm_up
@@ -291,12 +291,12 @@ def test_an_interrupted_sweep_resumes_where_it_was(tmp_path: Path, monkeypatch: 
     sweep_into(tmp_path / "whole", sweep, Inline(), Listener())
     results, n = Replay.results, 0
 
-    def interrupt(self: Replay, scheduler: UnderTest, printed: Path) -> Results:
+    def interrupt(self: Replay, scheduler: UnderTest, printed: Path, attempt: Attempt) -> Results:
         nonlocal n
         n += 1
         if n == 12:
             raise KeyboardInterrupt
-        return results(self, scheduler, printed)
+        return results(self, scheduler, printed, attempt)
 
     with monkeypatch.context() as patched:
         patched.setattr(Replay, "results", interrupt)
