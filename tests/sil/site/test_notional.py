@@ -18,6 +18,7 @@ from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import Absence, InapplicableChange
 from sil.trace.facts import Fact
 from sil.trace.reading import read_facts, read_trace
+from sil.world.actual_runtimes import ActualRuntimes
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.commands import sil, the_sentence
@@ -158,9 +159,9 @@ def test_an_unknown_class_with_a_rating_gets_an_estimate_and_its_uncertainty(
     assert in_use.uncertainty["short", "unknown"] == pytest.approx(deviation)
     experiment = read_experiment(tmp_path / "experiment.toml")
     scenario = MachinesScenario.of(experiment, in_use)
-    jobs = [job._replace(job_class="short") for job in scenario.jobs(0)]
+    jobs = [job._replace(job_class="short") for job in scenario.jobs()]
     new = in_use.site.machine_index["new-unknown-1"]
-    truths = [scenario.actual_runtimes(jobs, replication) for replication in range(40)]
+    truths = [ActualRuntimes(*scenario.at(0, k).run_times(jobs)) for k in range(40)]
     new_s = [truth.run_s(jobs[0], new, 1.0) for truth in truths]
     assert len(set(new_s)) == 40, "another truth in each replication"
     assert len({truth.run_s(jobs[0], 0, 1.0) for truth in truths}) == 1, "what is known stays"
