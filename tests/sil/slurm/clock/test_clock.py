@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,8 @@ try:
     built()
 except UserError as error:
     pytest.skip(str(error), allow_module_level=True)
+if shutil.which("cc") is None:
+    pytest.skip("without a C compiler for the programs", allow_module_level=True)
 
 START_S = 1_600_000_000.0
 PROGRAM = Path(__file__).with_name("waiting.c")
