@@ -1,4 +1,5 @@
 cimport cython
+from scheduler.core.heap cimport Heap
 from scheduler.core.queue cimport Queue
 from sil.world.core.facts cimport Facts
 
@@ -31,12 +32,9 @@ cdef class Replay:
     cdef long n_idle
     cdef bint round_is_due, releases_first
     cdef int[5] rank
-    cdef Py_ssize_t n_running, first_released, n_released
-    cdef long[::1] running, ended
-    cdef double[::1] end_s
-    cdef bint comes_first(self, long a, long b) noexcept
-    cdef void push(self, long slot) noexcept
-    cdef long pop(self) noexcept
+    cdef Heap running
+    cdef Py_ssize_t first_released, n_released
+    cdef long[::1] ended
     cdef int next_event(self) noexcept
     cdef void note_use(self, Py_ssize_t x) except *
     cdef void carry_out(self, Py_ssize_t n_started) except *

@@ -7,8 +7,9 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import floats, integers, larger
+from scheduler.core.arrays import integers, larger
 from scheduler.core.codes import CONSERVATIVE, NONE
+from scheduler.core.heap import Heap
 from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
 from sil.world.core.codes import (
@@ -70,7 +71,6 @@ class Estimates:
                 self.n_last[user] += 1
             else:
                 self.last_s[user, 0], self.last_s[user, 1] = self.last_s[user, 1], ran_s
-        return
 
 
 class Replay:
@@ -88,43 +88,8 @@ class Replay:
         self.idle_since_s, self.n_idle, self.round_is_due = 0.0, 0, False
         self.rank = ranks
         self.releases_first = ranks[RELEASE] < ranks[END]
-        self.n_running, self.first_released, self.n_released = 0, 0, 0
-        self.running, self.ended, self.end_s = integers(256), integers(256), floats(256)
-
-    def comes_first(self, a: int, b: int) -> bool:
-        return self.end_s[a] < self.end_s[b] or (
-            self.end_s[a] == self.end_s[b] and self.queue.run[a] < self.queue.run[b]
-        )
-
-    def push(self, slot: int) -> None:
-        """Add to the heap of what runs: by end, then run."""
-        x = self.n_running
-        self.n_running += 1
-        while x > 0:
-            up = (x - 1) >> 1
-            if not self.comes_first(slot, self.running[up]):
-                break
-            self.running[x] = self.running[up]
-            x = up
-        self.running[x] = slot
-
-    def pop(self) -> int:
-        """Take the first out of the heap."""
-        self.n_running -= 1
-        last, x = self.n_running, 0
-        first, item = self.running[0], self.running[last]
-        while True:
-            down = 2 * x + 1
-            if down >= last:
-                break
-            if down + 1 < last and self.comes_first(self.running[down + 1], self.running[down]):
-                down += 1
-            if self.comes_first(item, self.running[down]):
-                break
-            self.running[x] = self.running[down]
-            x = down
-        self.running[x] = item
-        return first
+        self.first_released, self.n_released = 0, 0
+        self.running, self.ended = Heap(256), integers(256)
 
     def next_event(self) -> int:
         """The kind of the next event, whose time becomes now; infinite if there is none."""
@@ -139,8 +104,8 @@ class Replay:
             elif other == END and self.releases_first:
                 if self.n_released > 0:
                     time_s = self.now_s
-            elif (other == END or self.releases_first) and self.n_running > 0:
-                time_s = self.end_s[self.running[0]]
+            elif (other == END or self.releases_first) and self.running.n > 0:
+                time_s = self.running.first_key()
             if time_s < first_s or (time_s == first_s and self.rank[other] < self.rank[kind]):
                 kind, first_s = other, time_s
         self.now_s = first_s
@@ -154,8 +119,8 @@ class Replay:
         q, facts, now_s = self.queue, self.facts, self.now_s
         facts.decided(now_s, q.n_waiting, n_started)
         q.start(n_started, now_s)
-        if q.n_slots > self.end_s.shape[0]:
-            self.end_s, self.running = larger(self.end_s, q.n_slots), larger(self.running, q.n_slots)
+        if q.n_slots > self.ended.shape[0]:
+            self.running.make_room(q.n_slots)
             self.ended = np.roll(self.ended, -self.first_released)
             self.ended, self.first_released = larger(self.ended, q.n_slots), 0
         for x in range(n_started):
@@ -163,8 +128,7 @@ class Replay:
             job = q.job[slot]
             facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
             self.note_use(x)
-            self.end_s[slot] = now_s + self.run_s[job]
-            self.push(slot)
+            self.running.push(slot, now_s + self.run_s[job], q.run[slot])
 
     def next_job_arrives(self) -> None:
         job = self.next_job
@@ -195,7 +159,7 @@ class Replay:
         self.n_idle = n + 1
         if n < MOST_IDLE_ROUNDS:
             return False
-        may_go_on = self.next_job < self.n_jobs or self.n_running > 0
+        may_go_on = self.next_job < self.n_jobs or self.running.n > 0
         if may_go_on and self.now_s - self.idle_since_s >= n * LEAST_STEP_S:
             self.n_idle = 0
             return False
@@ -211,7 +175,7 @@ class Replay:
         elif kind == ARRIVAL:
             self.next_job_arrives()
         elif kind == RELEASE:
-            slot = self.pop()
+            slot = self.running.pop()
             self.ended[(self.first_released + self.n_released) % self.ended.shape[0]] = slot
             self.n_released += 1
             q.released(slot, now_s)
@@ -221,7 +185,7 @@ class Replay:
                 self.first_released = (self.first_released + 1) % self.ended.shape[0]
                 self.n_released -= 1
             else:
-                slot = self.pop()
+                slot = self.running.pop()
             job = q.job[slot]
             self.facts.note(now_s, ENDED, job, q.run[slot], 0.0)
             self.n_unfinished -= 1
