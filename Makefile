@@ -68,7 +68,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) -r requirements.txt
-	@command -v cc || command -v gcc || command -v clang || $(PIP) -r requirements-compiler.txt
+	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) -r requirements-compiler.txt
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 

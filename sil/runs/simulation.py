@@ -91,11 +91,11 @@ class SiteModel(ABC):
 
     def batsim_nodes(self, ports: Any) -> Nodes:
         """As described to Batsim's schedulers, where its protocol can describe them."""
-        raise NotImplementedError  # such schedulers have been refused
+        raise NotImplementedError  # not reached: kinds of sites without it refuse Batsim's schedulers first
 
     def slurm_world(self, ports: Any, folder: Path) -> SlurmWorld:
         """What Slurm's controller manages, where it can; results go into `folder`."""
-        raise NotImplementedError  # it has been refused
+        raise NotImplementedError  # not reached: kinds of sites without it refuse Slurm's controller first
 
 
 @dataclass(frozen=True)

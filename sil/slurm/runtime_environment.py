@@ -1,4 +1,4 @@
-"""Prepares what Slurm's daemons run in: a temporary directory, loopback ports, and a user account."""
+"""Sets up the runtime environment of Slurm's daemons: a temporary directory, loopback ports, and a user."""
 
 from __future__ import annotations
 

@@ -64,12 +64,13 @@ class ExecutionModel(ABC):
 
     def suspend(self, run: RunId, now_s: float) -> DispatchOrder:
         """Stop an active run, which keeps what it has done. Returns the order that started it."""
+        # Not reached: only Slurm's controller suspends runs, and it manages nodes, which can.
         raise NotImplementedError("runs on these machines cannot be suspended")
 
     def resume(self, run: RunId, now_s: float) -> DispatchOrder:
         """Let a suspended run continue. Returns the order that started it. Raises SchedulerFault if it
         cannot."""
-        raise NotImplementedError("runs on these machines cannot be suspended")
+        raise NotImplementedError("runs on these machines cannot be suspended")  # as above
 
     @abstractmethod
     def runs_hit_by(self, subject: int | str) -> list[RunId]:

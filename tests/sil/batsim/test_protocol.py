@@ -1,4 +1,4 @@
-"""Tests the Batsim protocol: the events that a scheduler receives and the effects of its decisions."""
+"""Tests for the Batsim protocol: the events that a scheduler receives, and the effects of its decisions."""
 
 from __future__ import annotations
 

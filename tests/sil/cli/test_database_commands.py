@@ -1,4 +1,4 @@
-"""Tests the output, exit codes, and error messages of the `sil db` commands."""
+"""Tests for the `sil db` commands: output, exit codes, and error messages."""
 
 from __future__ import annotations
 

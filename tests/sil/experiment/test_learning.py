@@ -1,4 +1,4 @@
-"""Tests that learning experiments read estimates from a database and store completed runs in it."""
+"""Tests for experiments that learn: estimates come from a database, which receives the completed runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests `sil plan` on sites with nodes: known answers, demand forecasts, and error messages."""
+"""Tests for `sil plan` on sites with nodes: known answers, demand forecasts, and error messages."""
 
 from __future__ import annotations
 

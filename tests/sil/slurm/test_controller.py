@@ -1,4 +1,4 @@
-"""Tests startup, job submission, failures, and cleanup of an unmodified slurmctld in simulated time."""
+"""Tests for an unmodified slurmctld in simulated time: startup, job submission, failures, and cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that swarm testing and the `sil swarm` command find and report seeded bugs."""
+"""Tests for swarm testing and `sil swarm`: seeded bugs are found and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests file journals with truncated files, corrupt files, foreign files, locks, and full disks."""
+"""Tests for file journals: truncated, corrupt and unrelated files, locks, and full disks."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ from tests.sil.slurm.installed import skip_unless_programs_run_in
 try:
     built()
 except UserError as error:
-    pytest.skip(str(error), allow_module_level=True)
+    pytest.skip(str(error), allow_module_level=True)  # not Linux with the GNU C library
 if shutil.which("cc") is None:
+    # The programs whose time is simulated are in C; CI has a compiler and accepts no skip.
     pytest.skip("without a C compiler for the programs", allow_module_level=True)
 
 START_S = 1_600_000_000.0
@@ -45,7 +46,7 @@ def clock(tmp_path: Path) -> Iterator[Clock]:
             found.classify(waits_of((22, 5)))
             yield found
     except UserError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # a temporary folder from whose path nothing is preloaded
 
 
 Run = Callable[..., subprocess.Popen[str]]
