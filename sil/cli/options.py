@@ -106,7 +106,6 @@ SchedulersOfLogs = Annotated[
     ),
 ]
 
-
 # Of a trace
 Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
 Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
