@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.model import DispatchOrder, Job, JobId, Share
+from scheduler.node_set import NodeSet
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     KNOWN_JOB,
@@ -94,6 +95,36 @@ for name, expected_s, rule in [
     ("a_whole_number", 2, None),
 ]:
     ordering(f"expected_is_{name}", rule, expected_s=expected_s)
+
+
+class SetOfItsOwn(NodeSet):
+    """Its text is that of its own code."""
+
+    def __str__(self) -> str:
+        raise LookupError("mine")
+
+
+class UnreadableSet(NodeSet):
+    intervals = property(lambda self: throw(LookupError("mine")))  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.n = 1
+
+
+class OrdersSets(OneAtATime):
+    def order(self, job: Job) -> DispatchOrder:
+        return super().order(job)._replace(machines=SetOfItsOwn(((0, job.n_tasks - 1),), job.n_tasks))
+
+
+hostile(None, OrdersSets)
+for name, nodes, rule in [
+    ("unreadable", UnreadableSet(), RAISES_NOTHING),
+    ("endless", NodeSet(Endless((0, 0)), 1), RETURNS_A_SCHEDULE),  # type: ignore[arg-type]
+    ("overlapping", NodeSet(((0, 1), (1, 1)), 3), RETURNS_A_SCHEDULE),
+    ("negative", NodeSet(((-3, -3),), 1), RETURNS_A_SCHEDULE),
+    ("empty", NodeSet((), 1), KNOWN_NODES),
+]:
+    ordering(f"set_is_{name}", rule, machines=nodes)
 ordering("shares_are_numbers", RETURNS_A_SCHEDULE, shares=(7,))
 ordering("shares_are_endless", RETURNS_A_SCHEDULE, shares=EndlessShares())
 ordering("gpus_are_endless", RETURNS_A_SCHEDULE, shares=((0, 1, Endless(0)),))

@@ -47,6 +47,7 @@ class ServedScheduler:
         self._memoryless = memoryless
         self._run_times = run_times
         self.clock = SimClock()
+        """The time of the simulator's last message."""
         self._names: dict[JobId, str] = {}
         """In the protocol, of jobs that have not started."""
         self._run_of: dict[str, RunId] = {}

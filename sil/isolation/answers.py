@@ -158,7 +158,7 @@ def _packed_nodes(nodes: Sequence[int]) -> object:
         found = NodeSet.of(nodes)
     except ValueError:
         return [*nodes]
-    return str(found) if not found.n or found.intervals[0][0] >= 0 else [*nodes]
+    return str(found) if not found.intervals or found.intervals[0][0] >= 0 else [*nodes]
 
 
 def _unpacked_nodes(packed: object) -> Sequence[int]:

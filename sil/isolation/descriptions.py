@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import StrictBool, StrictStr, TypeAdapter, ValidationError
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, declared
 from scheduler.rules import Kind
@@ -24,10 +24,10 @@ MOST_BYTES = 1 << 16
 
 class _Declared(NamedTuple):
     kind: Kind | None
-    is_manager: bool
-    memoryless: bool
-    is_random: bool
-    summary: str
+    is_manager: StrictBool
+    memoryless: StrictBool
+    is_random: StrictBool
+    summary: StrictStr
 
 
 DECLARED = TypeAdapter(_Declared)

@@ -26,7 +26,8 @@ class Interrupted(Exception):
 
 
 class Attempt(NamedTuple):
-    """What an item gets: a function that reports its progress, and where it was killed in earlier tries."""
+    """What an item gets: a function that reports its progress (not on Dask), and where it was killed in
+    earlier tries."""
 
     report: Callable[[Any], None] = lambda value: None
     deaths: tuple[object, ...] = ()

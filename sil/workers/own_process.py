@@ -288,19 +288,22 @@ def own_process(
     printed = None if log is None else log.absolute()
     environment, path = {**os.environ, **FIXED_HASH_SEED}, tuple(sys.path)
     memory = SharedMemory.of(call, os.getcwd(), environment, path, modules, printed, limits, own_modules)
-    while _idle:
-        supervisor = _idle.pop()
-        try:
-            return OwnProcess(supervisor, memory, log, limits, attempt)
-        except OSError:  # it has ended since it was used
-            supervisor.close()
-    for _ in range(2):
-        try:
-            return OwnProcess(_Supervisor(), memory, log, limits, attempt)
-        except NurseryGone:
-            forget_nursery()  # an earlier scheduler has killed or stopped it
-    memory.close()
-    raise killed_from_outside("its nursery ended", object())
+    try:
+        while _idle:
+            supervisor = _idle.pop()
+            try:
+                return OwnProcess(supervisor, memory, printed, limits, attempt)
+            except OSError:  # it has ended since it was used
+                supervisor.close()
+        for _ in range(2):
+            try:
+                return OwnProcess(_Supervisor(), memory, printed, limits, attempt)
+            except NurseryGone:
+                forget_nursery()  # an earlier scheduler has killed or stopped it
+        raise killed_from_outside("its nursery ended", object())
+    except BaseException:
+        memory.close()
+        raise
 
 
 def execute(command: Sequence[str], connection: socket.socket) -> None:

@@ -123,3 +123,13 @@ def test_the_invariants_see_a_run_that_continues_on_cpus_in_use() -> None:
     stage.start(2)
     stage.trace.note(0.0, Fact.RUN_CONTINUED, job=1, run=1, resource=ON_NODES, machines=(0,))
     assert stage.breach == NO_RESOURCE_ABOVE_CAPACITY
+
+
+@pytest.mark.parametrize("requests", [(), (Request(cores=4), Request(cores=4))])
+def test_a_node_that_fails_hits_those_too_that_are_suspended_on_it(requests: tuple[Request, ...]) -> None:
+    stage = Stage(*requests)
+    stage.start(1)
+    stage.orders.suspend(RunId(1))
+    assert stage.machines.runs_hit_by(0) == [1]
+    stage.start(2)
+    assert stage.machines.runs_hit_by(0) == [1, 2]

@@ -64,22 +64,31 @@ class Orders:
         """Those since the last call, of plain values. Raises SchedulerFault for ones that none can have, and
         TypeError and ValueError for a run to be preempted."""
         noted, self._noted = self._noted, []
+        if len(noted) > MOST_ORDERS:
+            raise self._too_many()  # again: the manager may have caught it
         return [self._checked(each) if starts else RunId(whole(each)) for starts, each in noted]
 
     def ended(self, run: RunId) -> None:
         self.jobs.pop(self._job_of.get(run, JobId(-1)), None)
 
     def note(self, starts: bool, order: object) -> None:
-        if len(self._noted) == MOST_ORDERS:
-            message = f"it gave more than {MOST_ORDERS:,} orders at once"
-            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s)
-        self._noted.append((starts, order))
+        if len(self._noted) <= MOST_ORDERS:
+            self._noted.append((starts, order))
+        if len(self._noted) > MOST_ORDERS:
+            raise self._too_many()
+
+    def _too_many(self) -> SchedulerFault:
+        message = f"it gave more than {MOST_ORDERS:,} orders at once"
+        return SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s)
 
     def _checked(self, order: DispatchOrder) -> DispatchOrder:
         now_s, n_places = self._clock.now_s, self._places.n
         try:
             run, job, resource, machines, expected_s, shares = order
-            if not isinstance(machines, NodeSet):
+            if isinstance(machines, NodeSet):  # maybe of a subclass, whose code runs here for the last time
+                ends = [(whole(first), whole(last)) for first, last in bounded(machines.intervals, n_places)]
+                machines = NodeSet.parse(" ".join(f"{first}-{last}" for first, last in ends))
+            else:
                 machines = tuple(map(whole, bounded(machines, n_places)))
             run, resource, shares = RunId(whole(run)), whole(resource), plain_shares(shares, n_places)
         except (TypeError, ValueError) as error:

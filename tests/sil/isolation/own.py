@@ -8,6 +8,7 @@ from typing import Any
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.immediate import Mct, Olb
 from scheduler.model import Job
+from scheduler.node_set import NodeSet
 from scheduler.time_shared.loras import Loras
 from tests.hostile import good_answer
 from tests.one_at_a_time import OneAtATime
@@ -25,6 +26,13 @@ class MapsOtherwise(Olb):
 
 class Starts(Rigid):
     pass
+
+
+class StartsOnSetsWithoutNodes(Rigid):
+    def schedule(self, problem: Any) -> Any:
+        good = super().schedule(problem)
+        empty = [start._replace(nodes=NodeSet((), len(start.nodes))) for start in good.starts]
+        return good._replace(starts=tuple(empty))
 
 
 class Shares(Loras):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId
 from scheduler.resource_manager import OnFreeNodes, OnMachines
-from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE
+from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE, MAKES_PROGRESS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.world.events import SimClock
+from sil.world.guard import manager
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import Orders
 from tests import hostile_managers
@@ -49,3 +51,17 @@ def test_an_order_breaks_the_rule_of_what_it_names(rule: str, machines: tuple[in
     with pytest.raises(SchedulerFault, match="job 1 was dispatched to resource ") as found:
         orders.taken()
     assert found.value.rule == rule
+
+
+def test_a_manager_that_catches_the_fault_of_too_many_orders_does_not_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise it would believe in orders that do not exist."""
+    monkeypatch.setattr(manager, "MOST_ORDERS", 3)
+    orders = Orders(ON_TWO[KNOWN_NODES])
+    for run in range(10):
+        with suppress(SchedulerFault):
+            orders.preempt(RunId(run))
+    with pytest.raises(SchedulerFault, match="more than 3 orders at once") as found:
+        orders.taken()
+    assert found.value.rule == MAKES_PROGRESS

@@ -17,6 +17,7 @@ from scheduler.registry import SchedulerNotLoaded, named
 from scheduler.rules import (
     DETERMINISTIC,
     MAKES_PROGRESS,
+    ONE_TASK_ON_EACH_NODE,
     PROBLEM_UNTOUCHED,
     RAISES_NOTHING,
     RETURNS_A_SCHEDULE,
@@ -41,6 +42,7 @@ from sil.world.guard.faults import (
 )
 from tests import hostile
 from tests.sil.experiment.test_replay import FIVE, log_of
+from tests.sil.isolation import own
 from tests.sil.test_no_process_is_left import alive
 
 LIMIT_S = 0.5
@@ -168,6 +170,12 @@ LONG_JOBS = Replay(
     engine=Engine.HARNESS,
     determinism_check=False,
 )
+
+
+def test_a_set_that_has_no_nodes_is_a_fault_of_the_answer(tmp_path: Path) -> None:
+    """It says that it has some, so it is no set that the testbed makes."""
+    *_, last = REPLAY.facts(resolve(f"{own.__name__}:StartsOnSetsWithoutNodes"), tmp_path).to_dicts()
+    assert last["detail"] == ONE_TASK_ON_EACH_NODE, last["message"]
 
 
 def test_rounds_while_nothing_happens_end_if_they_are_too_close(tmp_path: Path) -> None:
