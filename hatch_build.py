@@ -21,6 +21,7 @@ from typing import Any
 from Cython.Build import cythonize
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from setuptools import Distribution, Extension
+from setuptools.errors import CompileError
 from setuptools.warnings import SetuptoolsDeprecationWarning
 
 ROOT = Path(__file__).parent
@@ -38,7 +39,8 @@ DIRECTIVES = {
 SHARED = "scheduler.core._shared"
 """What Cython adds to all modules."""
 FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0", "-w"]
-"""The same sums on all processors: no multiplication is fused with an addition."""
+"""For any processor, since clones on network drives are shared by several kinds. The same sums on each: no
+multiplication is fused with an addition."""
 
 
 class Compiled(BuildHookInterface):
@@ -63,19 +65,19 @@ def sources() -> list[Path]:
 
 
 def compile_modules(target: Path | None = None) -> list[str]:
-    """Compile what has changed, for any processor into `target`, or for this processor beside the sources.
+    """Compile what has changed, into `target` or beside the sources.
 
     Returns the files of machine code. Raises SystemExit with a sentence.
     """
     os.chdir(ROOT)
     _choose_compiler()
-    flags = FLAGS if target else [*FLAGS, "-march=native"]
-    options: dict[str, Any] = {"include_dirs": _headers(), "depends": ["hatch_build.py"]}
-    modules = [
-        Extension(_name(source), [str(source.relative_to(ROOT))], extra_compile_args=flags, **options)
-        for source in sources()
-    ]
-    shared = Extension(SHARED, [f"{SHARED.replace('.', '/')}.c"], extra_compile_args=flags, **options)
+    options: dict[str, Any] = {
+        "include_dirs": _headers(),
+        "depends": ["hatch_build.py"],
+        "extra_compile_args": FLAGS,
+    }
+    modules = [Extension(name_of(source), [str(source.relative_to(ROOT))], **options) for source in sources()]
+    shared = Extension(SHARED, [f"{SHARED.replace('.', '/')}.c"], **options)
     extensions = cythonize(
         [*modules, shared],
         build_dir="build/c",
@@ -98,13 +100,18 @@ def compile_modules(target: Path | None = None) -> list[str]:
     build.parallel = os.cpu_count()
     build.force = CHECKS_BOUNDS
     build.ensure_finalized()
-    build.run()
+    try:
+        build.run()
+    except CompileError:
+        if _has_compiler():
+            raise
+        sys.exit("there is no C compiler, which compiling needs: install one, or run pip install ziglang")
     if CHECKS_BOUNDS:
         shutil.rmtree("build/c")  # so that all is compiled again without checks
     return [build.get_ext_filename(extension.name) for extension in extensions]
 
 
-def _name(source: Path) -> str:
+def name_of(source: Path) -> str:
     return ".".join(source.relative_to(ROOT).with_suffix("").parts)
 
 
@@ -125,7 +132,7 @@ def _choose_compiler() -> None:
     elif importlib.util.find_spec("ziglang"):
         command = f"{sys.executable} -m ziglang cc"
     else:
-        sys.exit("there is no C compiler, which compiling needs: install one, or run pip install ziglang")
+        return  # where nothing has changed, none is needed
     os.environ |= {"CC": command, "LDSHARED": f"{command} -shared"}
 
 
@@ -138,6 +145,7 @@ def _headers() -> list[str]:
     found = copy / "usr" / "include"
     if not (found / include.name / "Python.h").exists() and shutil.which("apt-get"):
         copy.mkdir(parents=True, exist_ok=True)
+        print(f"fetching the headers of this Python: apt-get download lib{include.name}-dev", flush=True)
         with TemporaryDirectory() as folder:
             download = ["apt-get", "download", "-qq", f"lib{include.name}-dev"]
             subprocess.run(download, cwd=folder, capture_output=True, check=False)

@@ -11,12 +11,10 @@ from importlib.util import spec_from_file_location
 from multiprocessing import get_context
 from pathlib import Path
 
+import hatch_build
+
 ROOT = Path(__file__).parent.parent
-COMPILED = sorted(
-    ".".join(types.relative_to(ROOT).with_suffix("").parts)
-    for package in ("scheduler", "site_db", "sil")
-    for types in (ROOT / package).rglob("*.pxd")
-)
+COMPILED = [hatch_build.name_of(source) for source in hatch_build.sources()]
 
 
 class PlainPython:

@@ -7,36 +7,24 @@ import sys
 from compileall import compile_dir
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from importlib.machinery import EXTENSION_SUFFIXES
 from multiprocessing import get_context
 from pathlib import Path
 
 from _pytest.assertion.rewrite import PYC_TAIL, _read_pyc, _rewrite_test, _write_pyc_fp, get_cache_dir
 
+import hatch_build
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PACKAGES = ("scheduler", "site_db", "sil")
 
 
 def compile_changed() -> None:
     """Compile again what has changed since it was compiled: tests of old machine code would mislead."""
-    types = [path for package in PACKAGES for path in (ROOT / package).rglob("*.pxd")]
-    inputs = [*types, *(path.with_suffix(".py") for path in types)]
-    made = [path.with_suffix(EXTENSION_SUFFIXES[0]) for path in types]
-    if not all(path.exists() for path in made) or _latest(inputs) > min(map(_modified, made)):
-        subprocess.run([sys.executable, str(ROOT / "hatch_build.py")], check=True)
-
-
-def _modified(path: Path) -> int:
-    return path.stat().st_mtime_ns
-
-
-def _latest(paths: list[Path]) -> int:
-    return max(map(_modified, paths))
+    subprocess.run([sys.executable, str(ROOT / "hatch_build.py")], check=True)
 
 
 def prepare_for_workers() -> None:
-    for package in PACKAGES:  # Python itself would not where PYTHONDONTWRITEBYTECODE is set
+    for package in hatch_build.PACKAGES:  # Python itself would not where PYTHONDONTWRITEBYTECODE is set
         compile_dir(ROOT / package, quiet=1)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         list(pool.map(_rewrite, [*HERE.rglob("test_*.py"), *HERE.rglob("conftest.py")], chunksize=20))

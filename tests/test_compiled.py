@@ -39,6 +39,8 @@ RUN_WITH_CHECKS = (
     "tests/sil/experiment/test_replay.py",
     "tests/sil/test_replay_on_nodes.py",
     "tests/sil/test_shared_nodes.py",
+    "tests/sil/gym/test_backfill.py",
+    "tests/sil/world",
     "tests/sil/workload",
 )
 NOT_COPIED = ".*", "build", "dist", "__pycache__", "*.so"
@@ -124,8 +126,6 @@ def test_variables_of_functions_of_c_have_types_of_c() -> None:
     with_objects = set[tuple[str, str]]()
     for name in COMPILED:
         module, code = name.rpartition(".")[2], ROOT / "build" / "c" / f"{name.replace('.', '/')}.c"
-        if not code.exists():
-            pytest.skip("this clone was compiled elsewhere")
         function = ""
         for line in code.read_text().splitlines():
             if (begins := FUNCTION.match(line)) or line.startswith("}"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,4 +104,17 @@ def test_what_is_missing_is_named_with_the_remedy(clone: Path, tmp_path: Path) -
     hidden = "import sys; sys.modules['ziglang'] = None; import runpy; "
     code = f"{hidden} runpy.run_path('hatch_build.py', run_name='__main__')"
     assert "there is no C compiler" in run(clone, "-c", code, PATH=str(tmp_path), CC="")
-    assert "install the headers of this Python" in run(clone, "-c", WITHOUT_HEADERS)
+    assert "install the headers of this Python" in run(clone, "-c", WITHOUT_HEADERS, PATH=str(tmp_path))
+
+
+def test_without_machine_code_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    """Python would run the sources instead, many times slower."""
+    for package in ("scheduler", "site_db", "sil"):
+        shutil.copytree(
+            ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__")
+        )
+    command = [sys.executable, "-m", "sil", "replay", "log.swf"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"Error: .*/scheduler/core has no machine code for this Python .*\n", done.stderr)

@@ -40,14 +40,14 @@ class IdenticalNodes(Queue):
 
     def make_room_for_intervals(self, more: int) -> None:
         """Drop those of ended runs, with room for `more`, and as much room again."""
-        if self.n_held + self.n_down + more <= self.intervals.shape[0]:
+        if self.n_held + more <= self.intervals.shape[0]:
             return
         holding = np.flatnonzero(np.asarray(self.holds))
         sizes = np.asarray(self.n_intervals)[holding]
         ends = sizes.cumsum()
         total = int(sizes.sum())
         rows = np.repeat(np.asarray(self.first_interval)[holding] - ends + sizes, sizes) + np.arange(total)
-        kept = np.zeros((max(32_768, 2 * (total + self.n_down + more)), 2), np.int64)
+        kept = np.zeros((max(32_768, 2 * (total + more)), 2), np.int64)
         kept[:total] = np.asarray(self.intervals)[rows]
         np.asarray(self.first_interval)[holding] = ends - sizes
         self.intervals, self.n_held = kept, total

@@ -7,7 +7,7 @@ cdef class WaitingTree:
     cdef readonly double[::1] size, estimate_s
     cdef void summarise(self, Py_ssize_t k) noexcept
     cdef void set_leaf(self, Py_ssize_t place, long n_jobs, double size, double estimate_s) noexcept
-    cdef Py_ssize_t add(self, long job, long slot, double size, double estimate_s, long[::1] place_of) except -1
+    cdef void add(self, long job, long slot, double size, double estimate_s, long[::1] place_of) except *
     cdef void close_ranks(self, long[::1] place_of) noexcept
     cdef void double_capacity(self) except *
     cdef Py_ssize_t place_of(self, Py_ssize_t rank) noexcept

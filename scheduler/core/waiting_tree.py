@@ -46,9 +46,8 @@ class WaitingTree:
             k >>= 1
             self.summarise(k)
 
-    def add(self, job: int, slot: int, size: float, estimate_s: float, place_of: Ints) -> int:
-        """A job waits behind the others. Returns its place; `place_of` has those of all slots, and changes if
-        the jobs close ranks."""
+    def add(self, job: int, slot: int, size: float, estimate_s: float, place_of: Ints) -> None:
+        """A job waits behind the others. `place_of` has the places of all slots."""
         if self.n_places == self.capacity:
             if 2 * self.n_jobs[1] > self.capacity:
                 self.double_capacity()
@@ -58,7 +57,6 @@ class WaitingTree:
         self.n_places = place + 1
         self.job[place], self.slot[place], place_of[slot] = job, slot, place
         self.set_leaf(place, 1, size, estimate_s)
-        return place
 
     def close_ranks(self, place_of: Ints) -> None:
         """Move all jobs to the front, in their order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +41,11 @@ class Grid(Slicing, Varied):
 @dataclass(frozen=True, kw_only=True)
 class Replayed(OfPeriod, Asking):
     """Which jobs are replayed, and how."""
+
+    @property
+    def asking(self) -> Asking:
+        """What results depend on beside the jobs."""
+        return Asking(**{field.name: getattr(self, field.name) for field in fields(Asking)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +94,7 @@ def sweep(
     schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
     parts = [how.chosen(log, cluster) for log in logs]
     loads, estimates = tuple(grid.load or [1.0]), tuple(grid.estimates or [Estimates.USER])
-    wanted = LogSweep(tuple(map(grid.sliced, parts)), schedulers, loads, estimates, how)
+    wanted = LogSweep(tuple(map(grid.sliced, parts)), schedulers, loads, estimates, how.asking)
     for k, part in enumerate(parts):
         print_notes(part, estimates, grid.load or [] if k == 0 else [])
     print_notes_on_slurm(schedulers)

@@ -187,5 +187,6 @@ def _write_summary(
         },
         "analysis": asdict(analysis),
     }
-    text = json_text({key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key in found})
+    optional = {key: found[key] for key in OPTIONAL if key in found}
+    text = json_text({key: found[key] for key in DESCRIBED} | optional)
     no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -14,15 +13,13 @@ from numpy.typing import NDArray
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job, JobId
 from scheduler.node_request import Node, Request
+from sil.runs.nodes_scenario import NodesScenario
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import WEEK_S, n_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes, Spread, Variation
 from site_db.site_file.cluster import Cluster
-
-if TYPE_CHECKING:
-    from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
 
 Floats = NDArray[np.float64]
 QUANTILES = (np.arange(200) + 0.5) / 200

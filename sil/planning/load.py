@@ -18,7 +18,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linprog
@@ -26,11 +25,9 @@ from scipy.sparse import csr_array
 
 from scheduler.node_request import Node, Request, most_chunks
 from sil.planning.demand import AlikeNodes, Demand, alike_nodes, demand, expected_times, rates
+from sil.runs.nodes_scenario import NodesScenario
 from sil.settings.experiment_file import WorkloadTable
 from sil.site.site_in_use import SiteInUse
-
-if TYPE_CHECKING:
-    from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
 
 
 @dataclass(frozen=True)

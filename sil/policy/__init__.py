@@ -35,7 +35,7 @@ def from_policy(
     All runs share the model, so it must not change when it is asked. Raises UserError for what is no model,
     and for an unknown environment.
     """
-    # Imported here, since each loads compiled code that the other does without.
+    # Imported here, since each loads what the other does without.
     if environment == "sil/Backfill-v0":
         from sil.policy.backfill import BackfillPolicy
 

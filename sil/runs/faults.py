@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
@@ -21,7 +21,7 @@ from site_db.files.toml_file import Location
 
 if TYPE_CHECKING:
     from sil.world.harness import World
-    from sil.world.remote.network import MessageFault
+    from sil.world.remote.network import MessageFault, Mishap
 
 
 def at_random(
@@ -181,7 +181,7 @@ class RemoteSettings:
         from sil.world.remote.network import Partition, Unreliable
 
         until_s, by_s = inf if table.until_s is None else table.until_s, table.reordered_by_s
-        kinds: tuple[tuple[Any, float, float], ...] = (
+        kinds: tuple[tuple[Mishap, float, float], ...] = (
             ("late", bool(table.mean_delay_s), table.mean_delay_s),
             ("lost", table.lost_share, 0.0),
             ("repeated", table.duplicated_share, by_s),

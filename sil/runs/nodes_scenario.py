@@ -28,7 +28,7 @@ from sil.workload.logged_runs import LoggedRuns
 from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at
+from site_db.site_file.nodes import first_of, never_satisfied, requests_at
 
 if TYPE_CHECKING:
     from sil.slurm.world import SlurmWorld
@@ -52,9 +52,9 @@ class NodesScenario(Scenario):
     kind = Kind.FREE_NODES
     purpose = "an experiment on the nodes of a site with partitions"
 
-    @cached_property
+    @property
     def cluster(self) -> Cluster:
-        return cluster_of(self.in_use.file)
+        return self.in_use.cluster
 
     @property
     def resources(self) -> ResourceNames:

@@ -157,7 +157,7 @@ class Replay(ReplaySettings):
         with blamed([scheduler]):
             compiled = self._compiled(scheduler)
             compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
-            self._carry_out(scheduler, compiled, take, printed, attempt)
+            self._carry_out(scheduler, compiled, take, printed, attempt._replace(report=FIRST.report))
             replayed.end()
             return replayed.results(lambda: as_frame(facts, COLUMNS))
 
@@ -165,7 +165,8 @@ class Replay(ReplaySettings):
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
         `results`."""
         facts: list[pa.Table] = []
-        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed, attempt)
+        unheard = attempt._replace(report=FIRST.report)
+        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed, unheard)
         return as_frame(facts)
 
     def _replayed(

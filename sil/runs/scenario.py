@@ -304,7 +304,7 @@ SCENARIOS: tuple[tuple[Callable[[Experiment, SiteInUse, Find], bool], str], ...]
     (lambda experiment, in_use, find: True, "sil.runs.machines_scenario:MachinesScenario"),
 )
 """The kinds of sites, of which the first that applies counts. Their classes are loaded when they are used,
-since nodes load compiled code."""
+since they import this module."""
 
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:

@@ -35,6 +35,7 @@ from site_db.exchange import copy_site
 from site_db.experience import Expect, KnownError, MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.site_file import importing, validation
+from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict
 from site_db.site_file.nodes import cluster_of
 from site_db.site_file.tables import SiteFile
@@ -72,6 +73,11 @@ class SiteInUse:
     def has_nodes(self) -> bool:
         """Whether its machines are nodes of partitions, of which jobs request parts."""
         return bool(self.file.partitions)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The nodes of its partitions."""
+        return cluster_of(self.file)
 
     def experience(self) -> MemoryExperience:
         """The experience at the beginning of a run."""

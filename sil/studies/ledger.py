@@ -158,20 +158,20 @@ class Study:
         self,
         name: str,
         cases: Iterable[Estimate] | Judged,
-        ours: str = "",
+        ours: str | None = None,
         beside: Outcomes = NO_OTHERS,
         inputs: Outcomes = NO_OTHERS,
     ) -> Claim:
         """Judged by its cases. What was found is by default their number and range; for `beside` and `inputs`
         see `Claim`."""
         cases = cases if isinstance(cases, Judged) else list(cases)
-        found = ours
-        if not ours and not isinstance(cases, Judged):
-            found = f"{count_of(cases)}; {range_of(cases, self.unit(name))}"
+        if ours is None:
+            assert not isinstance(cases, Judged), f"what was found of {name} is missing"
+            ours = f"{count_of(cases)}; {range_of(cases, self.unit(name))}"
         next_to, of_inputs = (
             {of: self.judged(name, each) for of, each in more.items()} for more in (beside, inputs)
         )
-        return Claim(self.statements[name], found, self.judged(name, cases), next_to, of_inputs)
+        return Claim(self.statements[name], ours, self.judged(name, cases), next_to, of_inputs)
 
     def judged(self, name: str, cases: Iterable[Estimate] | Judged) -> Judged:
         """The outcome of the rule of a claim."""

@@ -1,7 +1,7 @@
 from scheduler.mapping.core.lines cimport Lines
 
 cdef double inf, ALIKE
-cdef long NONE, LAST_INDEX
+cdef long NONE
 
 cdef class Groups:
     cdef Lines lines

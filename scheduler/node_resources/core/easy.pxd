@@ -2,7 +2,6 @@ cimport cython
 from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, Rule
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.state cimport NodeState
-from scheduler.core.releases cimport Releases
 
 cdef double inf
 cdef long NONE, WHOLE, ONE

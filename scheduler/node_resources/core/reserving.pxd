@@ -1,6 +1,5 @@
 cimport cython
 from scheduler.core.heap cimport Heap
-from scheduler.core.releases cimport Releases
 from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, Rule
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.search cimport Search

@@ -5,7 +5,7 @@ from sil.world.core.facts cimport Facts
 
 cdef double inf
 cdef int ROUND, WAKE_UP, ARRIVAL, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
-cdef int USER, ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
+cdef int ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
 cdef Py_ssize_t NONE
 cdef long PAUSE_AFTER, MOST_IDLE_ROUNDS
 cdef double LEAST_STEP_S

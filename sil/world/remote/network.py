@@ -14,13 +14,15 @@ from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.ports import Clock
 from sil.world.events import EventQueue, MessageDue
 
+Mishap = Literal["lost", "late", "repeated", "reordered"]
+
 
 @dataclass(frozen=True, slots=True)
 class Unreliable:
     """A share of the messages sent before `until_s` is lost, held back for `by_s` so that later ones overtake
     them, or repeated after an exponential time of this mean; or all are late by such times."""
 
-    how: Literal["lost", "late", "repeated", "reordered"]
+    how: Mishap
     rng: np.random.Generator
     share: float = 1.0
     by_s: float = 0.0
