@@ -73,6 +73,13 @@ def tasks(pid: int) -> list[str]:
     return []
 
 
+def is_running(task: str) -> bool:
+    """Whether a thread of this process has, or waits for, a processor."""
+    with suppress(OSError), open(f"/proc/self/task/{task}/stat", "rb") as file:
+        return file.read().rpartition(b") ")[2].startswith(b"R")
+    return False
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     if sys.platform != "linux":

@@ -2,8 +2,9 @@
 its limits, and ends it together with everything that it has started.
 
 The parent is disposable: a scheduler that stops or kills it disturbs its own run only. It imports what runs
-need, but no scheduler under test, so that each process begins as a fresh copy within milliseconds. Nothing
-uses Polars in the parent: it starts its threads when it is used first, and a copy would wait for them.
+need, but no scheduler under test, so that each process begins as a fresh copy within milliseconds. A copy
+lacks the threads that libraries like Polars start when they are imported: the parent forks while these are
+idle, and does not use the libraries.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -28,7 +30,7 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 from scheduler.messages import printable
-from sil.workers.descendants import be_prompt, kill_descendants, reaped
+from sil.workers.descendants import be_prompt, is_running, kill_descendants, reaped, tasks
 from sil.workers.limits import LOOK_EVERY_S, Limits, Watch
 from sil.workers.nursery import (
     adopt_orphans,
@@ -163,10 +165,19 @@ def supervise(handle: int) -> None:
             for name in start.modules:
                 importlib.import_module(name)
             gc.freeze()  # no process searches what is loaded by now
+            _wait_for_threads()
             status, is_told = _carried_out(start, socket.socket(fileno=handles[0]), memory, control)
             control.sendall(_STATUS.pack(status))
             if not is_told and control.recv(1) != END:
                 return
+
+
+def _wait_for_threads() -> None:
+    """Wait until the other threads of this process are idle: a lock that one of them holds while this process
+    forks is never released in the copy. Only Linux knows."""
+    ours = os.getpid()
+    while any(is_running(task) for task in tasks(ours) if int(task) != ours):
+        time.sleep(0.001)
 
 
 def _carried_out(

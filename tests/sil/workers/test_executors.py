@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
@@ -272,6 +274,17 @@ def test_a_process_that_is_closed_twice_gives_its_supervisor_to_one_other() -> N
     assert third.supervisor is not second.supervisor
     for process in (second, third):
         process.close()
+
+
+def test_no_lock_is_held_in_a_process_by_a_thread_that_it_lacks() -> None:
+    """Polars starts one when it is imported, and a fork at that moment would wait for it forever."""
+    module = "tests.sil.workers.starts_a_thread"
+    with own_process(partial(_use, module), modules=(module,)) as process:
+        assert os.read(process.fileno(), 1) == b"y"
+
+
+def _use(module: str, connection: socket.socket) -> None:
+    import_module(module).use(connection)
 
 
 def test_a_command_ends_though_a_scheduler_has_stopped_its_nursery() -> None:
