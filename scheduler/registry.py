@@ -30,7 +30,7 @@ ON_MACHINES = {
     "best_assignment": "scheduler.mapping.immediate:BestAssignment",
     "min_min": "scheduler.mapping.greedy:MinMin",
     "max_min": "scheduler.mapping.greedy:MaxMin",
-    "sufferage": "scheduler.mapping.sufferage:Sufferage",
+    "sufferage": "scheduler.mapping.greedy:Sufferage",
     "sjs": "scheduler.mapping.greedy:Sjs",
     "pjs": "scheduler.mapping.pjs:Pjs",
     "pjs_try_next": "scheduler.mapping.pjs:PjsTryNext",
@@ -60,7 +60,7 @@ ON_FREE_NODES = {
     "sjf": "rigid(ordering=sjf)",
     "easy": "rigid(backfilling=easy)",
     "easy_sjbf": "rigid(backfilling=easy_sjbf)",
-    "conservative": "scheduler.free_nodes.conservative:Conservative",
+    "conservative": "scheduler.free_nodes.rigid:Conservative",
     "rigid": "scheduler.free_nodes.rigid:Rigid",
 }
 """They start rigid jobs on free nodes."""

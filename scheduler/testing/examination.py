@@ -8,17 +8,39 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from scheduler import rules
+from scheduler.messages import UserError
 from scheduler.model import Answer, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import RULES_OF, RULES_OF_CONDUCT, Kind, WrongKind, first_difference
-from scheduler.testing.drawing import FlakyFailure, HealthCheck, Phase, given, settings, st
+
+try:
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import strategies as st
+    from hypothesis.errors import FlakyFailure
+except ImportError as error:
+    raise UserError(
+        "the problems for examining a scheduler are drawn by Hypothesis, which is not installed; install it "
+        "with: pip install 'sil-testbed[testing]'"
+    ) from error
+
+__all__ = ["FlakyFailure", "HealthCheck", "Phase", "exactly", "given", "settings", "st"]
+
+T = TypeVar("T")
+
+
+@cache
+def exactly(n: int, each: st.SearchStrategy[T]) -> st.SearchStrategy[list[T]]:
+    """Lists of n. Made once, like all strategies, since making one costs more than drawing from it."""
+    return st.lists(each, min_size=n, max_size=n)
+
 
 Caller = Callable[[Callable[[], Answer]], Answer]
 """Calls a function under a time limit of its choice. Raises TimeoutError if the limit is exceeded."""

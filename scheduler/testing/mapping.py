@@ -13,8 +13,7 @@ from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule
 from scheduler.problem import Running
-from scheduler.testing.drawing import exactly, st
-from scheduler.testing.examination import Outline
+from scheduler.testing.examination import Outline, exactly, st
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import NODE
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
-from scheduler.testing.drawing import st
-from scheduler.testing.examination import Outline, P
+from scheduler.testing.examination import Outline, P, st
 
 
 class RigidOutline(Outline[P]):

@@ -10,8 +10,7 @@ import numpy as np
 
 from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.problem import Running
-from scheduler.testing.drawing import exactly, st
-from scheduler.testing.examination import Outline
+from scheduler.testing.examination import Outline, exactly, st
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract

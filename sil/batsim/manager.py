@@ -20,10 +20,10 @@ from sil.batsim.nodes import Nodes
 from sil.batsim.process import Ask
 from sil.batsim.session import Session, SessionJob
 from sil.workload.job_log import LARGEST
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 from sil.world.guard.scheduler import Guard
+from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
 
 MOST_REGISTERED, REGISTERED_PER_JOB = 10_000, 10

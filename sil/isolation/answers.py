@@ -1,12 +1,13 @@
 """Answers as bytes: numbers and strings in JSON, and columns of numbers behind it; never objects.
 
 What a scheduler returns is read in its own process, so that no method of its classes runs where it is judged.
-There, types and sizes of what arrives are checked; whether it is a good answer is left to the rules.
+There, types and sizes of what arrives are checked; whether it is a good answer is left to the rules. So it is
+with the orders of resource managers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from scheduler.model import (
     Assignments,
     DispatchOrder,
     Job,
+    JobId,
     NodeSchedule,
     RunId,
     Schedule,
@@ -24,11 +26,15 @@ from scheduler.model import (
     Start,
 )
 from scheduler.node_set import NodeSet
+from scheduler.notices import Notice
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import RETURNS_A_SCHEDULE
+from scheduler.resource_manager import Manager, Ports
+from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE
 from scheduler.wait_reasons import AllOthers, in_detail
 from sil.workers.channel import BadMessage, Message
-from sil.world.guard.faults import MAX_TEXT, SchedulerFault, one_line
+from sil.world.guard.faults import MAX_TEXT, TESTBED_UNTOUCHED, SchedulerFault, one_line
+from sil.world.guard.manager import WHY_WAITING, Called, GuardedManager, ManagerHere
+from sil.world.guard.scheduler import Guard
 from sil.world.guard.values import LARGEST, bounded, finite, plain_shares, whole
 
 _INTEGER = np.dtype("<i8")
@@ -205,3 +211,63 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or len(value) > MAX_TEXT + len(" ..."):
         raise BadMessage("a text is missing, or too long")
     return value
+
+
+BYTES = 1 << 26
+"""Limit of the size of what one call orders and returns."""
+
+
+def diverged(now_s: float) -> SchedulerFault:
+    """The fault of a scheduler in whose process other questions are asked than where the run counts."""
+    text = "its process diverged from the run; does it change objects or modules of the testbed?"
+    return SchedulerFault(TESTBED_UNTOUCHED, text, now_s)
+
+
+class Answering(ManagerHere):
+    """In the process of a resource manager: sends the result and the orders of each call."""
+
+    def __init__(
+        self,
+        make: Callable[[Ports], Manager],
+        ports: Ports,
+        guard: Guard,
+        target: str,
+        send: Callable[[Message], None],
+    ) -> None:
+        super().__init__(make, ports, guard, target)
+        self._send = send
+
+    def _call(self, method: str, notice: Notice | None) -> Called:
+        result, orders, took_s = super()._call(method, notice)
+        rows, asked = packed_orders(orders), self._clock.now_s
+        fields = {"method": method, "asked": asked, "took": took_s, "result": result, "orders": rows}
+        self._send(Message(fields))
+        return result, orders, took_s
+
+
+class Followed(GuardedManager):
+    """Where the run counts, and orders are carried out. `receive` receives what the manager's process sends,
+    up to a number of bytes."""
+
+    def __init__(self, receive: Callable[[int], Message], ports: Ports, guard: Guard, target: str) -> None:
+        super().__init__(ports, guard, target)
+        self._receive = receive
+
+    def _call(self, method: str, notice: Notice | None) -> Called:
+        now_s = self._clock.now_s
+        fields = self._receive(BYTES).fields
+        if fields.get("method") != method or fields.get("asked") != now_s:
+            raise diverged(now_s)
+        try:
+            result, took_s = fields.get("result"), float(fields.get("took", "missing"))
+            if method == WHY_WAITING:
+                result = [(JobId(whole(job)), reason) for job, reason in result or ()]
+            for order in unpacked_orders(fields.get("orders"), self._orders.jobs):
+                self._orders.note(isinstance(order, DispatchOrder), order)
+            return self._valid(method, notice, result), self._orders.taken(), took_s
+        except KeyError as error:
+            text = f"job {error} was started, which has not arrived or has ended"
+            raise SchedulerFault(KNOWN_JOB, text, now_s) from None
+        except (BadMessage, TypeError, ValueError) as error:
+            text = f"what {method} has ordered cannot be read: {one_line(error)}"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, text, now_s) from None

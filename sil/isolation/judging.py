@@ -25,9 +25,8 @@ from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
-from sil.isolation.answers import packed_answer, unpacked_answer
+from sil.isolation.answers import Answering, Followed, diverged, packed_answer, unpacked_answer
 from sil.isolation.host import HERE, Host, made
-from sil.isolation.managers import Answering, Followed, diverged
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
 from sil.workers.executor import Attempt

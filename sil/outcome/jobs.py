@@ -11,9 +11,8 @@ import polars as pl
 
 from sil.outcome.refused_and_failed import given_up
 from sil.trace.facts import RUN, Fact
-from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
+from sil.trace.held import MACHINES_AS_TEXT, N_GPUS, request_of
 from sil.trace.log_ids import LOG_ID
-from sil.trace.requests import request_of
 from sil.trace.stream import columns_of, read_csv, write_csv
 from site_db.files.input_errors import InvalidFile
 

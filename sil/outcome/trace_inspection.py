@@ -13,10 +13,9 @@ import polars.selectors as cs
 from scheduler.messages import printable
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
-from sil.trace.held import MACHINES_AS_TEXT, intervals_in, node_set, shares_in, with_texts
+from sil.trace.held import MACHINES_AS_TEXT, intervals_in, node_set, request_of, shares_in, with_texts
 from sil.trace.log_clock import LogClock, seconds_text
 from sil.trace.log_ids import LOG_ID
-from sil.trace.requests import request_of
 from site_db.site_file.machine_names import fold
 
 Row = dict[str, Any]

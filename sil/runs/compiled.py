@@ -15,15 +15,14 @@ import pyarrow as pa
 from scheduler.core.arrays import FEWEST
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueuePolicy
 from scheduler.core.identical import IdenticalNodes
-from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.managers.queues import never_fits
 from scheduler.node_resources.core.on_nodes import OnNodes
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
+from sil.trace.held import request_text
 from sil.trace.recorder import CHUNK
-from sil.trace.requests import request_text
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
 from sil.world.core.codes import ACTUAL, HISTORY, USER
 from sil.world.core.engine import ranks, run_compiled

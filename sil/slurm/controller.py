@@ -16,7 +16,6 @@ from sil.slurm.cluster import UNTYPED
 from sil.slurm.daemons import CommandFailed, Daemons
 from sil.slurm.installation import Installation
 from sil.slurm.protocol.authentication import Authentication, Munge, Stated
-from sil.slurm.protocol.codes import INVALID_ARGUMENT, JOB_ALREADY_COMPLETE, SUCCESS, MessageType, reason
 from sil.slurm.protocol.envelope import (
     NEVER_ANSWERED,
     message,
@@ -37,7 +36,14 @@ from sil.slurm.protocol.records import (
     node_gres,
     of_job,
 )
-from sil.slurm.protocol.releases import ProtocolError
+from sil.slurm.protocol.releases import (
+    INVALID_ARGUMENT,
+    JOB_ALREADY_COMPLETE,
+    SUCCESS,
+    MessageType,
+    ProtocolError,
+    reason,
+)
 from sil.slurm.protocol.shares import node_names
 from sil.slurm.protocol.submission import described
 from sil.slurm.protocol.submission import words as words_of

@@ -20,8 +20,7 @@ from types import MappingProxyType
 from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
 from sil.slurm.clock.driver import Clock, Outcome
-from sil.slurm.clock.library import built
-from sil.slurm.clock.waits import waits_of
+from sil.slurm.clock.library import built, waits_of
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation
 from sil.slurm.runtime_environment import listens, private_folder, reserved_port
 from sil.workers.own_process import OwnProcess, execute, own_process

@@ -13,8 +13,8 @@ from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command
 from sil.slurm.controller import Controller
 from sil.slurm.layout import CannotRequest
-from sil.slurm.protocol.codes import PARTITION_LACKS_IT
 from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
+from sil.slurm.protocol.releases import PARTITION_LACKS_IT
 from sil.slurm.protocol.shares import NodeShare, shares, shares_shown
 from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
 from sil.slurm.runs import (
@@ -28,9 +28,9 @@ from sil.slurm.runs import (
     Runs,
 )
 from sil.slurm.submissions import Submissions, name_in, rejection
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard
+from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
 
 SETTLES_FOR_S = 60.0

@@ -16,7 +16,7 @@ from scheduler.model import DispatchOrder, Job, RunId
 from sil.slurm.layout import Layout
 from sil.slurm.protocol.records import SUSPEND
 from sil.slurm.protocol.shares import NodeShare
-from sil.world.dispatcher import SimDispatcher
+from sil.world.machines.execution import SimDispatcher
 from site_db.slurm.lines import pairs_of
 from site_db.slurm.tres import limit_s
 

@@ -13,8 +13,8 @@ from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in, with_names
 from sil.slurm.layout import CannotRequest, Layout
-from sil.slurm.protocol.codes import reason
 from sil.slurm.protocol.records import ReturnCode, ReturnCodeWithText
+from sil.slurm.protocol.releases import reason
 from sil.slurm.protocol.submission import Submission
 
 FIRST_OF_ARRAY = 1

@@ -33,10 +33,10 @@ from sil.slurm.running import EPOCH_S, How, running
 from sil.slurm.runs import patience_of
 from sil.slurm.runtime_environment import calling_user
 from sil.slurm.submissions import Components, Group, Submissions
-from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.decision_cost import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.scheduler import Guard
+from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster

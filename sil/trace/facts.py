@@ -15,7 +15,7 @@
 | | nodes of which jobs request parts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
 | | simulated duration of a decision, whose time is that of the request |
-| detail | request of a job that arrives (`sil.trace.requests`); name of an interconnect; reason of a |
+| detail | request of a job that arrives (`sil.trace.held`); name of an interconnect; reason of a |
 | | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
 | | impossible; that a lost run failed |

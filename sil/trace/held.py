@@ -1,8 +1,11 @@
-"""What runs hold as columns of facts: intervals of machines, shares of nodes. Text is for people, files."""
+"""What jobs request of nodes, as JSON in a trace, and what runs hold, as columns of facts: intervals of
+machines, shares of nodes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, TypeVar
@@ -14,6 +17,7 @@ import pyarrow.compute as pc
 
 from scheduler.core.arrays import Flags, Ints, Ints2
 from scheduler.model import Share
+from scheduler.node_request import Gpus, Request
 from scheduler.node_set import Interval, NodeSet
 from sil.trace.stream import Schema, arrow_schema
 
@@ -157,3 +161,32 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
     """Each row repeated for each of its `machines`, which becomes a number."""
     rows = one_row_per_interval(frame).with_columns(machines=pl.int_ranges("low", "high"))
     return rows.drop("low", "high").explode("machines")
+
+
+_SETS = ("features", "partitions")
+_OPTIONAL = fields(Request)[2:]
+"""All but the number of chunks and their cores."""
+
+
+def request_text(request: Request) -> str:
+    found: dict[str, Any] = {"chunks": request.chunks, "cores": request.cores}
+    for field in _OPTIONAL:
+        value = getattr(request, field.name)
+        if isinstance(value, Mapping):
+            value = dict(sorted(value.items()))
+        elif isinstance(value, frozenset):
+            value = sorted(value)
+        elif isinstance(value, Gpus):
+            value = {"count": value.count, "share": value.share, "types": sorted(value.types)}
+        is_default = value == 1 if field.name == "most_on_node" else not value
+        if not is_default:
+            found[field.name] = value
+    return json.dumps(found)
+
+
+@lru_cache(65_536)
+def request_of(text: str) -> Request:
+    found = json.loads(text)
+    if "gpus" in found:
+        found["gpus"] = Gpus(**{**found["gpus"], "types": frozenset(found["gpus"]["types"])})
+    return Request(**{**found, **{name: frozenset(found[name]) for name in _SETS if name in found}})

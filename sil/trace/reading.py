@@ -19,10 +19,9 @@ from scheduler import UserError
 from scheduler.messages import printable
 from sil.trace import held
 from sil.trace.facts import EVENTS, METADATA_KEY, RUN, SCHEMA, TRACE, Fact, RunDescription
-from sil.trace.held import machines_from_text
+from sil.trace.held import machines_from_text, request_of
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
-from sil.trace.requests import request_of
 from sil.trace.stream import Schema
 from site_db.files.readers import Memory
 from site_db.files.written import regular

@@ -14,8 +14,7 @@ from scheduler.model import DispatchOrder, Job, Share
 from scheduler.node_request import Node
 from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
-from sil.trace.held import HELD, column, intervals_in, shares_in
-from sil.trace.requests import request_text
+from sil.trace.held import HELD, column, intervals_in, request_text, shares_in
 
 CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""

@@ -23,7 +23,6 @@ from scheduler.resource_manager import Manager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import FAILED, Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import (
     AnyEvent,
     ArrivalDue,
@@ -42,7 +41,7 @@ from sil.world.events import (
 )
 from sil.world.failures import TimedChange
 from sil.world.guard.faults import SchedulerFault, stuck
-from sil.world.machines.execution import ExecutionModel
+from sil.world.machines.execution import ExecutionModel, SimDispatcher
 from sil.world.monitors import SimMonitor
 
 MOST_IDLE_ROUNDS = 10_000

@@ -9,10 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
-from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.placer import Placer
-from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy

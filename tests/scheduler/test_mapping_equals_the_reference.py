@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from scheduler.mapping.core import groups
-from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
+from scheduler.mapping.greedy import MaxMin, MinMin, Sjs, Sufferage
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.sufferage import Sufferage
 from scheduler.model import Assignment, Assignments, Schedule
 from scheduler.ports import AnyScheduler
 from sil.studies.collins_george.cs1 import ReferencePjs, ReferenceSjs, greedy

@@ -23,9 +23,8 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
-from sil.trace.held import MACHINES_AS_TEXT
+from sil.trace.held import MACHINES_AS_TEXT, request_of, request_text
 from sil.trace.reading import read_facts
-from sil.trace.requests import request_of, request_text
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.settings import Rules

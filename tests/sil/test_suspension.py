@@ -11,9 +11,9 @@ from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, SimClock
 from sil.world.guard.faults import SchedulerFault
+from sil.world.machines.execution import SimDispatcher
 from sil.world.machines.nodes import ConsumableMachines, NodeMachines, SpaceSharedMachines
 
 RUN_S = 100.0

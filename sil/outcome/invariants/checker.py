@@ -20,9 +20,8 @@ from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
-from sil.trace.held import Intervals
+from sil.trace.held import Intervals, request_of
 from sil.trace.recorder import ROW, Row, rows_of
-from sil.trace.requests import request_of
 from sil.world.node_usage import NodeUsage
 
 if TYPE_CHECKING:

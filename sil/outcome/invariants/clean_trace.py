@@ -12,8 +12,7 @@ from scheduler.node_request import Gpus, Node, Request, thousandths
 from sil.outcome.invariants.core.clean_facts import OnMachines, OnNodes
 from sil.trace.fact_columns import NONE, FactColumns, Places
 from sil.trace.facts import Fact
-from sil.trace.held import machines_of
-from sil.trace.requests import request_of
+from sil.trace.held import machines_of, request_of
 
 LARGEST = 2**62
 """Greater amounts count as this one: what fits on an empty node is computed from the amounts themselves."""

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.slurm.clock.library import built
-from sil.slurm.clock.waits import Wait
+from sil.slurm.clock.library import Wait, built
 
 SECOND_US = 1_000_000
 FINE_S = 5.0

@@ -8,16 +8,21 @@ import struct
 from typing import Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication
-from sil.slurm.protocol.codes import BODIES, INVALID_ARGUMENT, SUCCESS, MessageType, name_of, type_of
 from sil.slurm.protocol.records import Address, Energy, EnergyOfNode, Pinged, ReturnCode, address, record
 from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
+    BODIES,
+    INVALID_ARGUMENT,
+    SUCCESS,
     V22_05,
     V23_11,
     V24_11,
+    MessageType,
     ProtocolError,
     UnsupportedVersion,
     check_version,
+    name_of,
+    type_of,
 )
 from sil.slurm.protocol.shares import node_names
 from sil.slurm.protocol.wire import Reader, Wire, Writer, listed, text, u16, u32

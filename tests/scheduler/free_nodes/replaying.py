@@ -7,9 +7,8 @@ from typing import Protocol
 
 import polars as pl
 
-from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager

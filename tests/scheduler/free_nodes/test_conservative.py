@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.rigid import Conservative
 from scheduler.model import JobId, NodeSchedule, RunId
 from scheduler.testing.rigid import FreeNodesOutline
 from tests.examples import up_to

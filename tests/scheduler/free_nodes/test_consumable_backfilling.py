@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.codes import FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
-from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.free_nodes.consumable_passes import EasyPasses
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes, EasyPasses
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import CHUNKS, GPUS, NODE

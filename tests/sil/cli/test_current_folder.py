@@ -21,7 +21,7 @@ LOOKED_FOR = (
 MINE = """
 import os, sibling
 from pathlib import Path
-from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.rigid import Conservative
 assert sibling.VALUE == Path("data.txt").read_text()
 assert "PYTHONSAFEPATH" not in os.environ
 class X(Conservative): pass

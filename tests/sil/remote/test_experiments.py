@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.messages import counted
 from sil.trace.facts import TRACE, Fact
-from sil.world import dispatcher
+from sil.world.machines import execution
 from tests.builders import tiny_experiment
 from tests.commands import sil, the_sentence
 from tests.sil.experiment.test_experiment import facts_of, run
@@ -156,7 +156,7 @@ def test_orders_for_licences_of_abandoned_runs_are_refused_until_these_are_over(
 ) -> None:
     """Two licensed jobs run on the first node, which then cannot be reached; their licences are still in use.
     The manager, which does not know that, tries again every ten seconds: more often than a job may start."""
-    monkeypatch.setattr(dispatcher, "MOST_STARTS_OF_A_JOB", 20)
+    monkeypatch.setattr(execution, "MOST_STARTS_OF_A_JOB", 20)
     workload = "[workload]\njobs = 2\nmix = {licensed = 1}\n"
     cut = "[[messages.partitions]]\nmachines = ['n1']\nfrom_s = 10\nto_s = 1000\n"
     path = on_nodes(tmp_path, workload + cut)

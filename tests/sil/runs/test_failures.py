@@ -29,11 +29,11 @@ from sil.trace.facts import FAILED, Fact, RunTables
 from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes, Variation
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, Rounds, SimClock, StateChange
 from sil.world.failures import FailingRuns, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
 from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import SimMonitor
 from site_db.jobs.records import JobState
 from tests.builders import description, site, tiny_experiment, trace

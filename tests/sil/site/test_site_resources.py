@@ -13,8 +13,8 @@ from scheduler.node_request import Node, Request
 from scheduler.rules import NODES_FREE
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.trace.facts import TRACE
+from sil.trace.held import request_of, request_text
 from sil.trace.reading import read_facts
-from sil.trace.requests import request_of, request_text
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.nodes import ConsumableMachines

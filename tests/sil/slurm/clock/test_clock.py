@@ -15,8 +15,7 @@ import pytest
 
 from scheduler import UserError
 from sil.slurm.clock.driver import Clock, Outcome
-from sil.slurm.clock.library import built
-from sil.slurm.clock.waits import Pace, waits_of
+from sil.slurm.clock.library import Pace, built, waits_of
 from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 try:

@@ -22,8 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sil.slurm.protocol.codes import BODIES, MessageType, name_of
-from sil.slurm.protocol.releases import V22_05, Release
+from sil.slurm.protocol.releases import BODIES, V22_05, MessageType, Release, name_of
 
 FOLDER = Path(__file__).parent / "recorded"
 NODES = ["n1", "n2", "n3", "n4"]

@@ -13,7 +13,6 @@ from scheduler.node_request import Node
 from sil.slurm.configuration import Configuration, gres_conf
 from sil.slurm.controller import Controller
 from sil.slurm.installation import installed
-from sil.slurm.protocol.codes import SUCCESS
 from sil.slurm.protocol.records import (
     RECORDS,
     BatchJobLaunch,
@@ -24,7 +23,7 @@ from sil.slurm.protocol.records import (
     plugin_of,
     script_completed,
 )
-from sil.slurm.protocol.releases import FOR_CONTROLLERS, RELEASES, SPOKEN, V22_05, ProtocolError
+from sil.slurm.protocol.releases import FOR_CONTROLLERS, RELEASES, SPOKEN, SUCCESS, V22_05, ProtocolError
 from sil.slurm.protocol.shares import NodeShare, shares
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.running import How, running

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Unknown, encode, reply
 from sil.slurm.protocol.records import (
     RECORDS,
@@ -18,7 +17,7 @@ from sil.slurm.protocol.records import (
     Energy,
     node_gres,
 )
-from sil.slurm.protocol.releases import V20_11, V22_05, V24_11, V26_05
+from sil.slurm.protocol.releases import BODIES, V20_11, V22_05, V24_11, V26_05, MessageType
 from sil.slurm.protocol.shares import NodeShare, shares
 from sil.slurm.protocol.submission import Submission, described
 from tests.sil.slurm.protocol.recorded_messages import ALL, RELEASES, body, recorded, recorded_bytes

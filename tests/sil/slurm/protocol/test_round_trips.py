@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.codes import BODIES, MessageType
 from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
 from sil.slurm.protocol.records import (
     RECORDS,
@@ -24,11 +23,13 @@ from sil.slurm.protocol.records import (
 )
 from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
+    BODIES,
     SPOKEN,
     V22_05,
     V24_05,
     V24_11,
     V25_11,
+    MessageType,
     ProtocolError,
 )
 from sil.slurm.protocol.wire import Reader, packed

@@ -7,10 +7,18 @@ import struct
 import pytest
 
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.codes import MessageType
 from sil.slurm.protocol.envelope import decode, encode, length_of, message
 from sil.slurm.protocol.records import JobDescription
-from sil.slurm.protocol.releases import V20_11, V22_05, V24_05, V24_11, V26_05, Release, UnsupportedVersion
+from sil.slurm.protocol.releases import (
+    V20_11,
+    V22_05,
+    V24_05,
+    V24_11,
+    V26_05,
+    MessageType,
+    Release,
+    UnsupportedVersion,
+)
 from tests.sil.slurm.protocol.recorded_messages import ANYONE, recorded_bytes
 
 
