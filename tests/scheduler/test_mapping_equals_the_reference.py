@@ -38,18 +38,17 @@ class ReferenceSufferage:
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         etc_s, ready_s = problem.machine_etc_s, problem.ready_times.machine_s.copy()
-        left, rows = list(range(len(etc_s))), list[Assignment]()
+        left, rows = np.arange(len(etc_s)), list[Assignment]()
         while True:
-            with np.errstate(invalid="ignore"):  # of two machines that cannot run it
-                suffers_s = {i: np.diff(np.sort([*(ready_s + etc_s[i]), np.inf])[:2])[0] for i in left}
-            able = [i for i in left if np.isfinite(ready_s + etc_s[i]).any()]
-            if not able:
+            ends_s = np.column_stack([ready_s + etc_s[left], np.full(len(left), np.inf)])
+            left, ends_s = left[able := np.isfinite(ends_s).any(axis=1)], ends_s[able]
+            if not len(left):
                 return mapped(problem, Assignments.of(rows))
-            i = min(able, key=lambda i: (-suffers_s[i], i))
-            j = int((ready_s + etc_s[i]).argmin())
-            rows.append(Assignment(i, j, float(ready_s[j]), float(ready_s[j] + etc_s[i, j])))
-            ready_s[j] = rows[-1].completion_s
-            left.remove(i)
+            k = int(np.diff(np.sort(ends_s)[:, :2]).argmax())
+            i, j = int(left[k]), int(ends_s[k].argmin())
+            rows.append(Assignment(i, j, float(ready_s[j]), float(ends_s[k, j])))
+            ready_s[j] = ends_s[k, j]
+            left = np.delete(left, k)
 
 
 PAIRS: list[tuple[AnyScheduler, AnyScheduler]] = [

@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.model import ExecutionRecord, Job, JobId
 from scheduler.resource_manager import Experience
 from site_db import store
-from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, PlaceKind, Rule
+from site_db.estimation import ExecutionEstimate, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.stored_statistics import disagreements
 from site_db.jobs.records import LIVE
@@ -77,21 +77,6 @@ def test_without_history_the_staff_times_are_expected(experience: MemoryExperien
     assert estimates(experience) == STAFF_TIMES
 
 
-def test_with_too_few_runs_the_staff_time_is_used_and_then_the_mean(
-    experience: MemoryExperience,
-) -> None:
-    assert ENOUGH_RUNS == 3
-    for run_time_s, expected_s in ((20.0, 10.0), (22.0, 10.0), (27.0, 23.0), (31.0, 25.0)):
-        record(experience, F1, [run_time_s])
-        assert experience.estimate([job()], EVERYONE)[0, F1] == pytest.approx(expected_s, rel=1e-12)
-
-
-def test_runs_on_machines_of_one_class_share_experience(experience: MemoryExperience) -> None:
-    for resource, run_time_s in ((S1, 40.0), (S2, 44.0), (ODD, 48.0)):
-        record(experience, resource, [run_time_s])
-    assert estimates(experience) == {**STAFF_TIMES, "short": [10.0, 10.0, 44.0, 44.0, 44.0, 6.0, 9.0]}
-
-
 def test_runs_in_different_places_are_separate(experience: MemoryExperience) -> None:
     """Machine class 1 and cluster 1 have one id in their tables, and f1 is a member of the cluster."""
     for resource, run_time_s in ((F1, 20.0), (S1, 40.0), (PAIR, 7.0), (MIXED, 8.0)):
@@ -103,37 +88,6 @@ def test_runs_of_two_job_classes_in_one_place_are_separate(experience: MemoryExp
     record(experience, MIXED, [8.0] * 3, "short")
     record(experience, MIXED, [80.0] * 3, "wide")
     assert (estimates(experience)["short"][MIXED], estimates(experience)["wide"][MIXED]) == (8.0, 80.0)
-
-
-def test_recorded_runs_do_not_allow_a_class_where_the_staff_did_not(experience: MemoryExperience) -> None:
-    record(experience, S1, [1.0] * 3, "long")
-    assert estimates(experience) == STAFF_TIMES
-
-
-def test_with_fewer_members_a_cluster_takes_longer_unless_history_gives_a_time(
-    experience: MemoryExperience,
-) -> None:
-    assert estimates(experience, (2, 2))["short"][MIXED] == 13.5
-    record(experience, MIXED, [11.0] * 3, n_machines=2)
-    assert estimates(experience, (2, 2))["short"][MIXED] == 11.0
-    assert estimates(experience, (1, 2))["short"][PAIR] == 12.0
-
-
-def test_a_machine_has_its_own_estimate_after_thirty_runs(experience: MemoryExperience) -> None:
-    record(experience, F1, [20.0] * 30)
-    record(experience, F2, [50.0] * 10)
-    expected_s = estimates(experience)["short"]
-    assert expected_s[F1] == 20.0
-    assert expected_s[F2] == pytest.approx(27.5)
-
-
-def test_a_job_with_a_size_is_estimated_by_the_line_through_sized_runs(
-    experience: MemoryExperience,
-) -> None:
-    for size in (1.0, 2.0, 3.0):
-        record(experience, F1, [10.0 * size], size=size)
-    etc = experience.estimate([job(size=7.0), job()], EVERYONE)
-    assert (etc[0, F2], etc[1, F2]) == (pytest.approx(70.0), pytest.approx(20.0))
 
 
 def test_an_estimate_names_its_rule_and_number_of_runs(

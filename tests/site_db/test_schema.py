@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, delete, func, insert, select, text, update
+from sqlalchemy import Engine, Float, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -203,218 +204,132 @@ GOOD: list[tuple[str, Values]] = [
     ),
 ]
 
-# Each is a good row but for one value, and breaks the rule of that name.
+# Rules on one value, by the end of their names: what they refuse.
+REFUSED: dict[str, tuple[Any, ...]] = {
+    "positive": (0, -1),
+    "not_negative": (-1,),
+    "not_empty": ("",),
+    "is_a_share": (0.0, -0.5, 1.01),
+    "known": ("perhaps",),
+}
+BEYOND = (1e15, float("inf"))
+"""Refused, too, of what is measured."""
+OF_ONE_VALUE = {
+    "site": "name_not_empty jobs_recorded_not_negative version_not_negative",
+    "machine_class": "name_not_empty",
+    "machine": "name_not_empty threads_per_core_positive slots_positive processors_positive "
+    "memory_mb_positive rating_positive storage_gb_not_negative runs_before_not_negative",
+    "machine_gpu": "gpu_type_not_empty amount_positive",
+    "machine_resource": "resource_not_empty amount_positive",
+    "machine_feature": "feature_not_empty",
+    "site_resource": "name_not_empty amount_positive",
+    "partition": "name_not_empty max_time_s_positive default_time_s_positive max_nodes_positive",
+    "request": "nodes_positive tasks_positive time_limit_s_positive cores_not_negative "
+    "memory_mb_not_negative gpus_not_negative gpu_share_is_a_share",
+    "interconnect": "name_not_empty bandwidth_mbit_per_s_positive latency_us_not_negative",
+    "cluster": "name_not_empty least_share_is_a_share",
+    "job_class": "name_not_empty network_mbit_per_s_not_negative",
+    "allowed_place": "expected_s_positive",
+    "preference": "rank_not_negative",
+    "queue": "name_not_empty mapping_known",
+    "queue_user": "user_name_not_empty",
+    "site_user": "name_not_empty most_jobs_positive",
+    "user_usage": "jobs_submitted_not_negative runs_not_negative execution_time_s_not_negative",
+    "source": "key_not_empty kind_known",
+    "recording": "recorder_not_empty batches_positive",
+    "job": "state_known size_positive preemptions_not_negative serial_positive time_limit_s_positive",
+    "prediction": "quantity_known predicted_s_not_negative actual_s_not_negative jobs_there_not_negative",
+    "social_contract": "share_is_a_share most_jobs_positive most_cpu_positive",
+    "characterisation": "tasks_positive exe_s_positive cpu_is_a_share memory_mb_not_negative",
+    "execution_history": "number_positive run_time_s_positive size_positive",
+    "execution_statistics": "count_positive mean_s_positive squares_s2_not_negative",
+    "machine_state": "local_load_not_negative",
+    "interconnect_state": "traffic_mbit_per_s_not_negative committed_mbit_per_s_not_negative",
+    "cluster_state": "available_members_not_negative",
+}
+UNBOUNDED = {"mean_s", "squares_s2", "least_s"}
+
+
+def refused_values(table: str, rule: str) -> Iterator[tuple[str, Values, Values, str]]:
+    (good,) = islice((values for of, values in GOOD if of == table), 1)
+    end = next(end for end in REFUSED if rule.endswith(f"_{end}"))
+    column = rule.removesuffix(f"_{end}")
+    is_measured = isinstance(TABLES[table].c[column].type, Float) and column not in UNBOUNDED
+    for value in REFUSED[end] + (BEYOND if is_measured and end != "is_a_share" else ()):
+        yield table, good, {column: value}, rule
+
+
+# Each is a good row but for some values, and breaks the rule of that name.
 RULES: list[tuple[str, Values, Values, str]] = [
-    ("site", {}, {"name": ""}, "name_not_empty"),
+    *(
+        case
+        for table, of in OF_ONE_VALUE.items()
+        for rule in of.split()
+        for case in refused_values(table, rule)
+    ),
     ("site", {"name": "s"}, {"runs_pruned": 1}, "runs_pruned_were_recorded"),
     ("site", {"name": "s"}, {"runs_pruned": -1}, "runs_pruned_were_recorded"),
     ("site", {"name": "s"}, {"snapshot_at": 1}, "snapshot_at_a_recorded_run"),
     ("site", {"name": "s"}, {"snapshot_at": -1}, "snapshot_at_a_recorded_run"),
-    ("site", {"name": "s"}, {"jobs_recorded": -1}, "jobs_recorded_not_negative"),
-    ("site", {"name": "s"}, {"version": -1}, "version_not_negative"),
-    *(
-        (row, values, {"name": ""}, "name_not_empty")
-        for row, values in (
-            ("machine_class", OF_SITE),
-            ("machine", A_MACHINE),
-            ("interconnect", AN_INTERCONNECT),
-            ("cluster", OF_SITE),
-            ("job_class", OF_SITE),
-            ("queue", OF_SITE),
-            ("site_user", A_USER),
-            ("site_resource", A_LICENCE),
-            ("partition", A_PARTITION),
-        )
-    ),
-    *(("machine", A_MACHINE, {name: 0}, f"{name}_positive") for name in ("threads_per_core", "slots")),
-    ("machine_gpu", A_GPU, {"gpu_type": ""}, "gpu_type_not_empty"),
-    ("machine_resource", SCRATCH, {"resource": ""}, "resource_not_empty"),
-    ("machine_feature", {"machine_id": 2}, {"feature": ""}, "feature_not_empty"),
-    *(
-        (row, values, {"amount": n}, "amount_positive")
-        for row, values in (
-            ("machine_gpu", A_GPU),
-            ("machine_resource", SCRATCH),
-            ("site_resource", A_LICENCE),
-        )
-        for n in (0, -1)
-    ),
-    *(
-        ("partition", A_PARTITION, {name: 0}, f"{name}_positive")
-        for name in ("max_time_s", "default_time_s", "max_nodes")
-    ),
-    *(("request", A_REQUEST, {name: 0}, f"{name}_positive") for name in ("nodes", "tasks", "time_limit_s")),
-    *(("request", A_REQUEST, {name: -1}, f"{name}_not_negative") for name in ("cores", "memory_mb", "gpus")),
-    *(("request", A_REQUEST, {"gpu_share": x}, "gpu_share_is_a_share") for x in (0.0, 1.1)),
     ("request", A_REQUEST, {"nodes": 2, "tasks": 2}, "nodes_or_tasks"),
-    ("machine", A_MACHINE, {"runs_before": -1}, "runs_before_not_negative"),
-    *(("machine", A_MACHINE, {"processors": n}, "processors_positive") for n in (0, -1)),
-    *(("machine", A_MACHINE, {"memory_mb": x}, "memory_mb_positive") for x in (0.0, -1.0, 1e15)),
-    *(("machine", A_MACHINE, {"storage_gb": x}, "storage_gb_not_negative") for x in (-0.1, 1e15)),
-    *(("machine", A_MACHINE, {"rating": x}, "rating_positive") for x in (0.0, -2.0, float("inf"))),
-    *(
-        ("interconnect", AN_INTERCONNECT, {"bandwidth_mbit_per_s": x}, "bandwidth_mbit_per_s_positive")
-        for x in (0.0, -1.0, float("inf"))
-    ),
-    *(("interconnect", AN_INTERCONNECT, {"latency_us": x}, "latency_us_not_negative") for x in (-1.0, 1e15)),
-    *(("cluster", OF_SITE, {"least_share": x}, "least_share_is_a_share") for x in (0.0, -0.5, 1.01)),
-    ("job_class", OF_SITE, {"network_mbit_per_s": -1.0}, "network_mbit_per_s_not_negative"),
-    *(
-        (
-            "allowed_place",
-            {"job_class_id": 2, "machine_class_id": 2},
-            {"expected_s": x},
-            "expected_s_positive",
-        )
-        for x in (0.0, -1.0, 1e15, float("inf"), float("-inf"))
-    ),
     ("allowed_place", {"job_class_id": 2, "machine_class_id": 2}, {}, "time_or_command"),
-    ("preference", {"job_class_id": 2, "machine_class_id": 1}, {"rank": -1}, "rank_not_negative"),
-    ("queue", OF_SITE, {"mapping": "perhaps"}, "mapping_known"),
-    ("queue_user", {"queue_id": 1}, {"user_name": ""}, "user_name_not_empty"),
     ("queue_displaces", {"queue_id": 1}, {"displaced_queue_id": 1}, "not_itself"),
-    *(("site_user", A_USER, {"most_jobs": n}, "most_jobs_positive") for n in (0, -1)),
     ("submission_right", {"user_id": 1}, {"as_user_id": 1}, "not_as_oneself"),
-    *(
-        ("user_usage", {"user_id": 1, "queue": "night"}, {name: -1}, f"{name}_not_negative")
-        for name in ("jobs_submitted", "runs", "execution_time_s")
-    ),
-    ("source", A_SOURCE, {"key": ""}, "key_not_empty"),
-    ("recording", A_RECORDER, {"recorder": ""}, "recorder_not_empty"),
-    ("recording", A_RECORDER, {"batches": 0}, "batches_positive"),
-    ("source", A_SOURCE, {"kind": "rumour"}, "kind_known"),
-    ("job", A_JOB, {"state": "lost"}, "state_known"),
     ("job", A_JOB, {"machine_id": 1, "cluster_id": 1}, "one_place_at_most"),
-    *(("job", A_JOB, {"size": x}, "size_positive") for x in (0.0, -1.0, 1e15)),
-    ("job", A_JOB, {"preemptions": -1}, "preemptions_not_negative"),
-    ("job", A_JOB, {"serial": 0}, "serial_positive"),
-    ("job", A_JOB, {"time_limit_s": 0.0}, "time_limit_s_positive"),
-    ("prediction", A_PREDICTION, {"quantity": "weather"}, "quantity_known"),
-    *(("prediction", A_PREDICTION, {"predicted_s": x}, "predicted_s_not_negative") for x in (-1.0, 1e15)),
-    ("prediction", A_PREDICTION, {"actual_s": -1.0}, "actual_s_not_negative"),
     ("prediction", A_PREDICTION, {"low_s": 2.5, "high_s": 2.4}, "interval_in_order"),
-    ("prediction", A_PREDICTION, {"jobs_there": -1}, "jobs_there_not_negative"),
-    *(("social_contract", A_CONTRACT, {"share": x}, "share_is_a_share") for x in (0.0, 1.1)),
-    *(("social_contract", A_CONTRACT, {name: 0}, f"{name}_positive") for name in ("most_jobs", "most_cpu")),
-    *(("characterisation", ALONE, {name: 0}, f"{name}_positive") for name in ("tasks", "exe_s")),
-    *(("characterisation", ALONE, {"cpu": x}, "cpu_is_a_share") for x in (0.0, 1.1)),
-    ("characterisation", ALONE, {"memory_mb": -1.0}, "memory_mb_not_negative"),
-    *(("execution_history", {**A_RUN, **ON_A_MACHINE}, {"number": n}, "number_positive") for n in (0, -1)),
-    *(
-        ("execution_history", {**A_RUN, **ON_A_MACHINE}, {"run_time_s": x}, "run_time_s_positive")
-        for x in (0.0, -1.0, 1e15, float("inf"), float("-inf"))
-    ),
-    ("execution_history", {**A_RUN, **ON_A_MACHINE}, {"size": 0.0}, "size_positive"),
     ("execution_history", {**A_RUN, **ON_A_CLUSTER}, {"machine_id": 1}, "a_machine_or_a_cluster"),
-    *(
-        ("execution_statistics", {**STATISTICS, **ON_A_MACHINE}, {"count": n}, "count_positive")
-        for n in (0, -1)
-    ),
-    *(
-        ("execution_statistics", {**STATISTICS, **ON_A_MACHINE}, {"mean_s": x}, "mean_s_positive")
-        for x in (0.0, -2.0)
-    ),
-    (
-        "execution_statistics",
-        {**STATISTICS, **ON_A_MACHINE},
-        {"squares_s2": -1e-9},
-        "squares_s2_not_negative",
-    ),
     *(
         (row, values, members, "members_of_clusters")
         for row, values in (("execution_history", A_RUN), ("execution_statistics", STATISTICS))
-        for members in (
-            {"machine_class_id": 1, "members": 1},
-            {"cluster_id": 2},
-            {"cluster_id": 2, "members": 0},
+        for members in ({**ON_A_MACHINE, "members": 1}, {"cluster_id": 2}, {"cluster_id": 2, "members": 0})
+    ),
+    *(
+        (row, {**values, "members": 1} if place and row != "allowed_place" else values, place, "one_place")
+        for row, values in (
+            ("allowed_place", {"job_class_id": 2, "expected_s": 1.0}),
+            ("execution_history", A_RUN),
+            ("execution_statistics", STATISTICS),
         )
-    ),
-    *(
-        ("allowed_place", {"job_class_id": 2, "expected_s": 1.0}, place, "one_place")
         for place in ({}, IN_TWO_PLACES)
-    ),
-    *(
-        (row, values, place, "one_place")
-        for row, values in (("execution_history", A_RUN), ("execution_statistics", STATISTICS))
-        for place in ({}, {**IN_TWO_PLACES, "members": 1})
     ),
     ("execution_statistics", STATISTICS, {"machine_class_id": 1, "machine_id": 1}, "one_place"),
     ("execution_statistics", STATISTICS, {"machine_id": 1, "cluster_id": 1, "members": 1}, "one_place"),
-    ("machine_state", {"machine_id": 1, **SEEN}, {"local_load": -0.1}, "local_load_not_negative"),
-    *(
-        ("interconnect_state", {"interconnect_id": 1, **SEEN}, {name: -0.1}, f"{name}_not_negative")
-        for name in ("traffic_mbit_per_s", "committed_mbit_per_s")
-    ),
-    (
-        "cluster_state",
-        {"cluster_id": 1, "since_unix_s": 0.0, "accepts_parallel": True},
-        {"available_members": -1},
-        "available_members_not_negative",
-    ),
 ]
 
-# What there is already, with the name of the rule.
-DOUBLES: list[tuple[str, Values, str]] = [
-    ("site", {"name": "small"}, "uq_site_name"),
-    ("machine_class", {**OF_SITE, "name": "fast"}, "uq_machine_class_site_id_name"),
-    ("machine", {**A_MACHINE, "name": "odd"}, "uq_machine_site_id_name"),
-    ("interconnect", {**AN_INTERCONNECT, "name": "lan"}, "uq_interconnect_site_id_name"),
-    ("cluster", {**OF_SITE, "name": "pair"}, "uq_cluster_site_id_name"),
-    ("job_class", {**OF_SITE, "name": "short"}, "uq_job_class_site_id_name"),
-    ("queue", {**OF_SITE, "name": "day"}, "uq_queue_site_id_name"),
-    ("site_user", {**A_USER, "name": "ann"}, "uq_site_user_site_id_name"),
-    (
-        "allowed_place",
-        {"job_class_id": 1, "machine_class_id": 1, "expected_s": 1.0},
-        "uq_allowed_place_job_class_id_machine_class_id",
-    ),
-    (
-        "allowed_place",
-        {"job_class_id": 1, "cluster_id": 1, "expected_s": 1.0},
-        "uq_allowed_place_job_class_id_cluster_id",
-    ),
-    ("site_resource", {**A_LICENCE, "name": "matlab"}, "uq_site_resource_site_id_name"),
-    ("partition", {**A_PARTITION, "name": "all"}, "uq_partition_site_id_name"),
-    ("machine_gpu", {**A_GPU, "machine_id": 1}, "pk_machine_gpu"),
-    ("machine_resource", {**SCRATCH, "machine_id": 1}, "pk_machine_resource"),
-    ("machine_feature", {"machine_id": 1, "feature": "avx"}, "pk_machine_feature"),
-    ("partition_node", {"partition_id": 1, "machine_id": 1}, "pk_partition_node"),
-    ("request", {**A_REQUEST, "job_class_id": 1}, "pk_request"),
-    ("cluster_member", {"cluster_id": 1, "machine_id": 1}, "pk_cluster_member"),
-    ("cluster_interconnect", {"cluster_id": 1, "interconnect_id": 1}, "pk_cluster_interconnect"),
-    ("machine_interconnect", {"machine_id": 1, "interconnect_id": 1}, "pk_machine_interconnect"),
-    ("preference", {"job_class_id": 1, "machine_class_id": 1, "rank": 9}, "pk_preference"),
-    ("social_contract", {**A_CONTRACT, "cluster_id": 1}, "pk_social_contract"),
-    ("characterisation", {**ALONE, "job_class_id": 1}, "pk_characterisation"),
-    ("queue_user", {"queue_id": 1, "user_name": "ann"}, "pk_queue_user"),
-    ("queue_displaces", {"queue_id": 1, "displaced_queue_id": 2}, "pk_queue_displaces"),
-    ("user_queue", {"user_id": 1, "queue_id": 1}, "pk_user_queue"),
-    (
-        "submission_right",
-        {"user_id": 1, "as_user_id": 2, "queue_id": 1},
-        "uq_submission_right_user_id_as_user_id_queue_id",
-    ),
-    ("user_usage", {"user_id": 1, "queue": "day"}, "pk_user_usage"),
-    ("source", {**A_SOURCE, "key": "live"}, "uq_source_site_id_key"),
-    ("recording", {**A_RECORDER, "recorder": "one"}, "pk_recording"),
-    ("execution_history", {**A_RUN, "number": 1, **ON_A_MACHINE}, "pk_execution_history"),
-    ("job", {**A_JOB, "serial": 1}, "pk_job"),
-    (
-        "execution_statistics",
-        {**STATISTICS, "job_class_id": 1, **ON_A_MACHINE},
-        "uq_execution_statistics_job_class_id_machine_class_id",
-    ),
-    (
-        "execution_statistics",
-        {**STATISTICS, "job_class_id": 1, "machine_id": 1},
-        "uq_execution_statistics_job_class_id_machine_id",
-    ),
-    (
-        "execution_statistics",
-        {**STATISTICS, **ON_A_CLUSTER},
-        "uq_execution_statistics_job_class_id_cluster_id_members",
-    ),
-    ("execution_snapshot", {"statistics_id": 1, "number": 1, **MOMENTS}, "pk_execution_snapshot"),
+# By columns in which no two rows are equal: the tables, with * where these are the primary key.
+KEYS = {
+    "name": "site",
+    "site_id name": "machine_class machine interconnect cluster job_class queue site_user site_resource "
+    "partition",
+    "site_id key": "source",
+    "site_id recorder": "recording*",
+    "site_id number": "execution_history*",
+    "site_id serial": "job*",
+    "user_id queue": "user_usage*",
+    "user_id queue_id": "user_queue*",
+    "user_id as_user_id queue_id": "submission_right",
+    "queue_id user_name": "queue_user*",
+    "queue_id displaced_queue_id": "queue_displaces*",
+    "machine_id gpu_type": "machine_gpu*",
+    "machine_id resource": "machine_resource*",
+    "machine_id feature": "machine_feature*",
+    "machine_id interconnect_id": "machine_interconnect*",
+    "partition_id machine_id": "partition_node*",
+    "cluster_id machine_id": "cluster_member*",
+    "cluster_id interconnect_id": "cluster_interconnect*",
+    "cluster_id": "social_contract*",
+    "job_class_id": "request*",
+    "job_class_id tasks": "characterisation*",
+    "job_class_id machine_class_id": "allowed_place execution_statistics preference*",
+    "job_class_id cluster_id": "allowed_place",
+    "job_class_id machine_id": "execution_statistics",
+    "job_class_id cluster_id members": "execution_statistics",
+    "statistics_id number": "execution_snapshot*",
+}
+DOUBLES = [
+    (table, columns.split(), f"pk_{table}" if is_primary else f"uq_{table}_{columns.replace(' ', '_')}")
+    for columns, tables in KEYS.items()
+    for table, is_primary in ((text.strip("*"), text.endswith("*")) for text in tables.split())
 ]
 
 
@@ -479,14 +394,20 @@ def test_an_invalid_value_is_rejected_by_its_check_constraint(table: str, sessio
     ] == []
 
 
-@of_each_table(DOUBLES)
-def test_a_duplicate_is_rejected(table: str, session: Session) -> None:
-    start = "UNIQUE constraint failed" if on_sqlite(session) else ""
-    assert [
-        f"{shown(values)} is refused by {refused_by}, not by {rule}"
-        for of, values, rule in DOUBLES
-        if of == table and not (refused_by := refusal(session, table, values)).startswith(start or rule)
-    ] == []
+@pytest.mark.parametrize(("table", "columns", "rule"), DOUBLES)
+def test_a_duplicate_is_rejected(table: str, columns: list[str], rule: str, session: Session) -> None:
+    """The first row that has a value in all these columns, once more."""
+    row = TABLES[table]
+    query = select(row).where(*(row.c[name].is_not(None) for name in columns))
+    values = {
+        name: value for name, value in session.execute(query).mappings().first().items() if name != "id"
+    }
+    if table == "preference":
+        values["rank"] = 9  # else it would be refused for that
+    named = ", ".join(f"{table}.{name}" for name in columns)
+    assert refusal(session, table, values) == (
+        f"UNIQUE constraint failed: {named}" if on_sqlite(session) else rule
+    )
 
 
 def test_two_preferences_of_one_rank_are_rejected(session: Session) -> None:

@@ -70,55 +70,23 @@ e = 51
 @pytest.mark.parametrize(
     ("location", "line"),
     [
-        (("title",), 3),
-        (("quoted key",), 4),
-        (('single "quoted"',), 5),
         (("dotted",), 6),
-        (("dotted", "k.e.y", "x"), 6),
-        (("dotted", "y"), 7),
-        (("text",), 8),
-        (("literal",), 12),
-        (("empty",), 14),
         (("empty", 0), 14),
-        (("colour",), 15),
         (("array",), 16),
         (("array", 0), 17),
         (("array", "one"), 17),
         (("array", 1), 19),
-        (("array", "two"), 19),
         (("array", 2), 19),
         (("array", 2, 0), 20),
-        (("array", 3), 23),
         (("array", 3, "b"), 23),
         (("array", 3, "b", 0), 24),
         (("array", "comment"), 16),
-        (("when",), 26),
         (("inline", "a", "b"), 27),
-        (("inline", "c]"), 27),
         (("inline", "d", "e"), 27),
         (("inline", "d", "f"), 28),
-        (("parts",), 30),
-        (("parts", 0), 30),
-        (("parts", 0, "name"), 31),
-        (("parts", 0, "weights"), 32),
-        (("parts", 0, "weights", "a"), 33),
         (("parts", 0, "weights", "missing"), 32),
-        (("parts", 0, "holes"), 34),
-        (("parts", 0, "holes", 0, "d"), 35),
-        (("parts", 0, "holes", 1), 36),
-        (("parts", 0, "holes", 1, "d"), 37),
-        (("parts", 0, "holes", 1, "thread"), 38),
-        (("parts", 0, "holes", 1, "thread", "m"), 39),
-        (("parts", 1), 42),
-        (("parts", 1, "name"), 43),
-        (("parts", 1, "weights"), 44),
-        (("parts", 1, "weights", "a"), 44),
-        (("parts", 1, "holes", 0), 45),
-        (("parts", 1, "holes", 0, "d"), 46),
         (("parts", 1, "missing"), 42),
         (("parts", 7), 30),
-        (("a]b", "c"), 48),
-        (("a]b", "c", "d"), 49),
         (("a]b",), 50),
         (("a]b", "e"), 51),
         (("far",), 52),
@@ -128,8 +96,9 @@ e = 51
         ((), None),
     ],
 )
-def test_every_statement_of_a_tricky_file_has_its_line(location: Location, line: int | None) -> None:
-    tomllib.loads(TRICKY)
+def test_elements_within_a_statement_later_headers_and_what_is_missing_have_their_lines(
+    location: Location, line: int | None
+) -> None:
     assert line_of(TRICKY, location) == line
 
 
@@ -201,8 +170,11 @@ def assert_lines_are_those_of_the_parser(text: str) -> None:
         assert first <= line <= last, location
 
 
-def test_every_key_and_element_of_the_small_site_file_has_the_line_of_its_statement() -> None:
-    assert_lines_are_those_of_the_parser(SMALL)
+@pytest.mark.parametrize(
+    "text", [TRICKY[: TRICKY.index("e = 51")].replace('["a]b"]', ""), SMALL], ids=["tricky", "small"]
+)
+def test_every_key_and_element_has_the_line_of_its_statement(text: str) -> None:
+    assert_lines_are_those_of_the_parser(text)
 
 
 def test_every_key_of_a_job_class_at_the_end_of_a_long_file_has_its_line() -> None:

@@ -18,6 +18,14 @@ pytest.register_assert_rewrite("tests.site_db.campaign.oracle", "tests.site_db.c
 
 Recorded = Callable[[str, object], None]
 """Notes in the report of the tests how many faults there were."""
+
+
+def some_or_all(some: range, every: range) -> pytest.MarkDecorator:
+    """A few `seeds` in `make test`, many in `make test-all`, for which the test is called once each."""
+    of_all = pytest.param(every, marks=pytest.mark.long)
+    return pytest.mark.parametrize("seeds", [some, of_all], ids=["some", "many"])
+
+
 Fresh = Callable[[], AbstractContextManager[Address]]
 """A database with the small site, without history."""
 

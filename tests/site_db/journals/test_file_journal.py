@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,24 +116,6 @@ def test_a_folder_or_a_missing_one_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
             FileJournal(path)
         assert str(caught.value) == f"{path}: the journal cannot be opened: {why}"
-
-
-def test_a_journal_is_open_once_until_its_process_has_ended(path: Path) -> None:
-    opens = (
-        "import sys; from pathlib import Path; from site_db.journals import FileJournal; "
-        "journal = FileJournal(Path(sys.argv[1])); print('open', flush=True); sys.stdin.read()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", opens, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"open\n"
-    assert sentence(path) == (
-        f"{path}: the journal is open already, in this process or another one; end that one first"
-    )
-    process.kill()
-    process.communicate()
-    assert found_in(path) == [entry(n) for n in range(N)]
 
 
 # -- full disks --------------------------------------------------------------------------------------------

@@ -136,6 +136,9 @@ class Appending:
         process, last = int(self._said()), None
         for _ in range(after):
             last = int(self._said())
+        if kind == "file" and last is not None:
+            with pytest.raises(UserError, match=": the journal is open already, in this process or another"):
+                opened(kind, place)
         time.sleep(wait_s)
         os.kill(process, signal.SIGKILL)
         while (word := self._said()) != "ended":
@@ -173,15 +176,12 @@ def assert_nothing_is_lost(appending: Appending, kind: str, place: str, kills: i
         assert all(found == entry(n) for n, found in enumerate(journal.entries()))
 
 
+@pytest.mark.parametrize("kills", [6, pytest.param(300, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["file", "sqlite"])
-def test_killed_processes_lose_no_entry(kind: str, appending: Appending, tmp_path: Path) -> None:
-    assert_nothing_is_lost(appending, kind, str(tmp_path / "journal"), kills=6)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["file", "sqlite"])
-def test_hundreds_of_killed_processes_lose_no_entry(kind: str, appending: Appending, tmp_path: Path) -> None:
-    assert_nothing_is_lost(appending, kind, str(tmp_path / "journal"), kills=300)
+def test_killed_processes_lose_no_entry_and_until_then_keep_a_file_open_alone(
+    kind: str, kills: int, appending: Appending, tmp_path: Path
+) -> None:
+    assert_nothing_is_lost(appending, kind, str(tmp_path / "journal"), kills)
 
 
 def test_a_commit_whose_server_has_gone_is_there_or_not(server: Server) -> None:

@@ -1,20 +1,15 @@
 from __future__ import annotations
 
 import re
-import string
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file import importing
 from site_db.site_file.importing import SiteConflict, put_site
@@ -23,6 +18,7 @@ from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.store import parse_address
 from tests.examples import up_to
+from tests.fuzzing.mutations import mutated
 from tests.site_db.site_texts import (
     FULL,
     HCS_2001,
@@ -541,98 +537,33 @@ def test_a_large_site_is_checked_in_linear_time() -> None:
 
 # -- whatever is in the file, it is read or refused with one sentence ------------------------------------
 
-SNIPPETS = (
-    *"[]{}=,.#'\"\n\\\t\r\x00é²", "[[", "]]", "''", '"""', "nan", "-inf", "-1", "0", "1e400", "9" * 30,
-    "true", "2001-01-01", "[[queues]]\n", "[clusters]\n", 'name = "f1"\n', "x = 1\n", "[[1]]", "{}",
-    "f[1-99]", "[job_classes.parallel_s]\n", 'displaces = ["day"]\n',
-)  # fmt: skip
-
-
-@st.composite
-def mutated_sites(draw: st.DrawFn) -> str:
-    """A good site after a few slips: text gone, put in, doubled or moved, a word for another."""
-    text = draw(st.sampled_from((SMALL, FULL, NODES)))
-    words = sorted(set(text.split()))
-    for _ in range(draw(st.integers(1, 3))):
-        start = draw(st.integers(0, len(text)))
-        end = min(len(text), start + draw(st.sampled_from((0, 1, 1, 2, 8, 40))))
-        kind = draw(st.sampled_from(("delete", "insert", "double", "word", "line", "move")))
-        if kind == "delete":
-            text = text[:start] + text[end:]
-        elif kind == "insert":
-            text = text[:start] + draw(st.sampled_from(SNIPPETS)) + text[end:]
-        elif kind == "double":
-            text = text[:end] + text[start:]
-        elif kind == "word":
-            old, new = draw(st.sampled_from(words)), draw(st.sampled_from((*words, *SNIPPETS)))
-            text = text.replace(old, new, draw(st.integers(1, 3)))
-        else:
-            lines = text.split("\n")
-            gone = lines.pop(draw(st.integers(0, len(lines) - 1)))
-            if kind == "move":
-                lines.insert(draw(st.integers(0, len(lines))), gone)
-            text = "\n".join(lines)
-    return text
-
 
 @pytest.fixture(scope="module")
 def empty_database(shared_folder: Path) -> Engine:
     return store.create(parse_address(str(shared_folder / "empty.sqlite")))
 
 
-@settings(max_examples=up_to(150), deadline=None)
-@given(text=mutated_sites())
 def test_a_mutated_site_file_is_imported_or_rejected_with_plain_sentences(
-    text: str, shared_folder: Path, empty_database: Engine
+    shared_folder: Path, empty_database: Engine
 ) -> None:
-    path = shared_folder / "slips.toml"
-    path.write_text(text, newline="")
-    try:
-        file = importing.read_site_file(path)
-    except InvalidFile as error:
-        assert_has_a_plain_sentence_for_each_mistake(str(error).removeprefix(str(path)))
-        return
-    with Session(empty_database) as session:
+    path, seeds = shared_folder / "slips.toml", [text.encode() for text in (SMALL, FULL, NODES)]
+    for number in range(up_to(500)):
+        path.write_bytes(mutated(seeds, number, may_be_compressed=False))
         try:
-            put_site(session, file)
-        except SiteConflict as conflict:
-            assert_has_a_plain_sentence_for_each_mistake(str(conflict))
-            return
-        session.expunge_all()
-        reader = SiteReader(session, file.name)
-        assert reader.as_scheduled() == site_of(file)
-        assert reader.as_file() == file
-
-
-@settings(max_examples=up_to(150), deadline=None)
-@given(content=st.binary() | st.text(alphabet=string.printable).map(str.encode) | st.text().map(str.encode))
-def test_any_bytes_are_rejected_with_plain_sentences(content: bytes, shared_folder: Path) -> None:
-    refusal(content, shared_folder)
-
-
-# Texts shorter than any word that a sentence may not contain: a sentence quotes unknown keys.
-TREES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=5,
-)
-
-
-@settings(max_examples=up_to(60), deadline=None)
-@given(
-    st.dictionaries(
-        st.sampled_from(sorted(importing.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8
-    ),
-)
-def test_any_values_of_known_keys_are_accepted_or_rejected_with_plain_sentences(
-    data: dict[str, object],
-) -> None:
-    try:
-        importing.SiteFile.model_validate(data)
-    except ValidationError as error:
-        mistakes = toml_file.mistakes(error, data, importing.SiteFile)
-        message = str(InvalidFile(*(f"site.toml: {sentence}" for _, sentence in mistakes)))
-        assert_has_a_plain_sentence_for_each_mistake(message)
+            file = importing.read_site_file(path)
+        except InvalidFile as error:
+            assert_has_a_plain_sentence_for_each_mistake(str(error).replace(str(path), ""))
+            continue
+        with Session(empty_database) as session:
+            try:
+                put_site(session, file)
+            except SiteConflict as conflict:
+                assert_has_a_plain_sentence_for_each_mistake(str(conflict))
+                continue
+            session.expunge_all()
+            reader = SiteReader(session, file.name)
+            assert reader.as_scheduled() == site_of(file), number
+            assert reader.as_file() == file, number
 
 
 def test_the_collins_and_george_site_has_142_machines_in_17_clusters_of_8_and_one_of_6() -> None:
