@@ -8,7 +8,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 KILL_WITHIN_S = 10.0
 """The kernel does not end a process that waits for a device."""
@@ -18,10 +18,30 @@ def reaped() -> dict[int, int]:
     """The wait statuses of the children of this process that have ended since they were asked for last.
     Orphans that it has adopted are among them, and would remain as zombies."""
     statuses: dict[int, int] = {}
-    with suppress(ChildProcessError):
+    with _like_others(), suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             statuses[found[0]] = found[1]
     return statuses
+
+
+@contextmanager
+def _like_others() -> Iterator[None]:
+    """Without the priority of `be_prompt`: until the last thread of an ended process has left the kernel, to
+    reap the process is a busy loop there, which would keep that thread from running for a second."""
+    is_prompt = sys.platform == "linux" and os.sched_getscheduler(0) & os.SCHED_RR
+    if is_prompt:
+        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    try:
+        yield
+    finally:
+        if is_prompt:
+            be_prompt()
+
+
+def _has_ended(child: int) -> bool:
+    with suppress(ChildProcessError):
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return True
 
 
 def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
@@ -42,7 +62,8 @@ def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.0005)
-        statuses |= reaped()
+        if sys.platform != "linux" or all(map(_has_ended, found)):
+            statuses |= reaped()
     return statuses
 
 

@@ -58,7 +58,8 @@ class Cluster:
     def end(self) -> None:
         """End the scheduler and the workers; what these have started is to end by itself."""
         for process in reversed(self._begun):
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # a test has killed it
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def _begin(self, *command: str) -> subprocess.Popen[bytes]:

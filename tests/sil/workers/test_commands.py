@@ -120,7 +120,7 @@ def test_a_killed_scheduler_does_not_end_a_measurement_of_decision_times(folder:
 
 @contextmanager
 def one_worker_killed() -> Iterator[list[int]]:
-    """Kills the first worker of this process that has used 0.2 s of CPU time. Yields a list of its id."""
+    """Kills the first worker of this process that has used 0.05 s of CPU time. Yields a list of its id."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     killed: list[int] = []
     stop = Event()
@@ -129,7 +129,7 @@ def one_worker_killed() -> Iterator[list[int]]:
         while not killed and not stop.wait(0.02):
             for child in psutil.Process().children(recursive=True):
                 is_worker = child.pid not in before and child.pid == os.getpgid(child.pid)
-                if is_worker and child.cpu_times().user > 0.2:
+                if is_worker and child.cpu_times().user > 0.05:
                     os.kill(child.pid, signal.SIGKILL)
                     killed.append(child.pid)
                     return
