@@ -30,8 +30,7 @@ from sil.runs.under_test import resolve
 from sil.settings.experiment_file import Experiment
 from sil.settings.log_tables import HistoryTable
 from sil.settings.replays import Engine
-from sil.site.log_file import read_nodes_of
-from sil.site.logs import read_log
+from sil.site.logs import read_log, read_nodes_of
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE
 from sil.trace.reading import read_facts

@@ -22,9 +22,9 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import AnyEvent, EventQueue
 from sil.world.machines.time_shared import SharedMachines
-from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
 
 JOBS_PER_NODE = 12

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from scheduler.node_request import Partition as Partition
     from scheduler.node_request import Request as Request
     from scheduler.node_set import NodeSet as NodeSet
-    from scheduler.notices import JobArrived as JobArrived
-    from scheduler.notices import MonitorNews as MonitorNews
-    from scheduler.notices import Notice as Notice
-    from scheduler.notices import RunEnded as RunEnded
-    from scheduler.notices import RunLost as RunLost
-    from scheduler.notices import RunPreempted as RunPreempted
-    from scheduler.notices import TimePassed as TimePassed
     from scheduler.ports import Clock as Clock
     from scheduler.ports import Dispatcher as Dispatcher
+    from scheduler.ports import JobArrived as JobArrived
+    from scheduler.ports import MonitorNews as MonitorNews
+    from scheduler.ports import Notice as Notice
+    from scheduler.ports import RunEnded as RunEnded
+    from scheduler.ports import RunLost as RunLost
+    from scheduler.ports import RunPreempted as RunPreempted
     from scheduler.ports import Scheduler as Scheduler
+    from scheduler.ports import TimePassed as TimePassed
     from scheduler.problem import Running as Running
     from scheduler.registry import resolve as resolve
     from scheduler.resource_manager import OnFreeNodes as OnFreeNodes

@@ -1,9 +1,10 @@
-"""The ports of schedulers and resource managers: small protocols with real and fake adapters."""
+"""The ports of schedulers and resource managers: small protocols with real and fake adapters; and the
+notices that arrive through them, values that say what has happened, perhaps late."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from scheduler.model import (
     DispatchOrder,
@@ -101,3 +102,124 @@ class RuntimeEstimator(Protocol):
     def learn(self, job: Job, ran_s: float) -> None:
         """Add a completed run."""
         ...
+
+
+class JobArrived(NamedTuple):
+    """A job is submitted; the manager answers None, or the reason for refusing it, as a sentence."""
+
+    job: Job
+
+
+class RunEnded(NamedTuple):
+    """A run ended by itself: its job is complete or, if it `failed`, given up. `ran_s` is how long it ran,
+    if its machine has measured that."""
+
+    run: RunId
+    ended_s: float
+    failed: bool = False
+    ran_s: float | None = None
+
+    def run_time_s(self, began_s: float) -> float:
+        """How long it ran; as far as is known, it began at `began_s`."""
+        return self.ended_s - began_s if self.ran_s is None else self.ran_s
+
+
+class RunPreempted(NamedTuple):
+    """A run was stopped by a preemption order: its job is not complete."""
+
+    run: RunId
+
+
+class RunLost(NamedTuple):
+    """A run was lost, or its order could not be carried out, at `lost_s`, since the machines (by index) and
+    interconnects (by name) in `found_down` were down; or it failed, by the fault of its job, `failed_job`.
+    Its job is not complete."""
+
+    run: RunId
+    lost_s: float
+    found_down: tuple[int | str, ...] = ()
+    failed_job: JobId | None = None
+
+    @property
+    def readings(self) -> list[MachineReading | InterconnectReading]:
+        """The equivalent readings of a monitor."""
+        return [
+            MachineReading(subject, False, self.lost_s)
+            if isinstance(subject, int)
+            else InterconnectReading(subject, False, self.lost_s)
+            for subject in self.found_down
+        ]
+
+
+class RunReleased(NamedTuple):
+    """A run is ending and its nodes are free; `RunEnded` follows. Only some sites report this."""
+
+    run: RunId
+
+
+class OrderReceived(NamedTuple):
+    """The order for a run has arrived, and it has started (`UnreliableDispatcher`)."""
+
+    run: RunId
+
+
+class OrderRefused(NamedTuple):
+    """Machines of an order are in use by runs that have not stopped yet (`UnreliableDispatcher`)."""
+
+    run: RunId
+
+
+class MachineAnswered(NamedTuple):
+    """A machine answers a ping (`UnreliableDispatcher`)."""
+
+    machine: int
+
+
+class MonitorNews(NamedTuple):
+    """The monitor has new readings."""
+
+
+class TimePassed(NamedTuple):
+    """It is the time that the manager has set in `wakes_at_s`, or later."""
+
+
+Notice = (
+    JobArrived
+    | RunEnded
+    | RunPreempted
+    | RunLost
+    | RunReleased
+    | OrderReceived
+    | OrderRefused
+    | MachineAnswered
+    | MonitorNews
+    | TimePassed
+)
+
+METHOD_OF: Mapping[type[Notice], str] = {
+    JobArrived: "on_job_arrived",
+    RunEnded: "on_run_ended",
+    RunPreempted: "on_run_preempted",
+    RunLost: "on_run_lost",
+    RunReleased: "on_run_released",
+    OrderReceived: "on_order_received",
+    OrderRefused: "on_order_refused",
+    MachineAnswered: "on_answer",
+    MonitorNews: "on_monitor_news",
+    TimePassed: "on_time_passed",
+}
+"""The method of `ResourceManager` for each kind of notice, by which journals and messages name it, too."""
+
+
+def arguments_of(notice: Notice) -> tuple[Any, ...]:
+    """The arguments of its method: the notice itself for `RunEnded` and `RunLost`, otherwise its fields."""
+    return (notice,) if isinstance(notice, RunEnded | RunLost) else tuple(notice)
+
+
+def notice_of(method: str, arguments: tuple[Any, ...]) -> Notice | None:
+    """The notice of which these are the method and its arguments; None if there is no such method."""
+    kind = next((kind for kind, name in METHOD_OF.items() if name == method), None)
+    if kind is None:
+        return None
+    made: Notice = arguments[0] if kind in (RunEnded, RunLost) else kind(*arguments)
+    return made

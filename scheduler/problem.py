@@ -16,8 +16,7 @@ from scheduler import rules
 from scheduler.messages import counted
 from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
 from scheduler.node_set import NodeSet
-from scheduler.rules import Kind, Violation, WrongKind
-from scheduler.wait_reasons import AllOthers
+from scheduler.rules import AllOthers, Kind, Violation, WrongKind
 
 ATTRIBUTES_OF = dict.fromkeys(
     ("etc", "ready_times", "ready_times_without", "machine_etc_s", "cluster_etc_s"), Kind.MAPPING

@@ -17,8 +17,18 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.messages import counted
 from scheduler.model import ExecutionRecord, Job, JobId, Site
 from scheduler.node_request import Node, Partition
-from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost, arguments_of
-from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
+from scheduler.ports import (
+    METHOD_OF,
+    Clock,
+    Dispatcher,
+    Monitor,
+    NodeMonitor,
+    Notice,
+    RunEnded,
+    RunLost,
+    RuntimeEstimator,
+    arguments_of,
+)
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 NOT_YET_CONSIDERED = "no round has looked at it yet"
@@ -130,7 +140,7 @@ class Manager(ABC):
 
 
 class ResourceManager(Manager):
-    """The base class of resource managers, with a method for each kind of notice (`scheduler.notices`).
+    """The base class of resource managers, with a method for each kind of notice (`scheduler.ports`).
 
     Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a unique
     run id, by which later notices refer to it. On machines, `resource` is an index into `site.resource_names`

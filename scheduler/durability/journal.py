@@ -28,7 +28,7 @@ from scheduler.model import (
 )
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
-from scheduler.notices import RunEnded, RunLost
+from scheduler.ports import RunEnded, RunLost
 from scheduler.time_shared.social_contract import Requirement
 
 

@@ -12,7 +12,7 @@ from scheduler.durability.journal import Journal, JournalEntry
 from scheduler.durability.reliable_delivery import DEFAULT, ReliableDelivery, Timeouts
 from scheduler.model import DispatchOrder
 from scheduler.node_set import NodeSet
-from scheduler.notices import METHOD_OF, Notice, arguments_of, notice_of
+from scheduler.ports import METHOD_OF, Notice, arguments_of, notice_of
 from scheduler.resource_manager import Manager, ManagerDecorator, Ports, RequeueLimit
 
 MADE = "__init__"

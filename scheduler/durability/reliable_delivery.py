@@ -10,7 +10,8 @@ from math import inf
 from typing import Any
 
 from scheduler.model import DispatchOrder, JobId, MachineReading, RunId
-from scheduler.notices import (
+from scheduler.ports import (
+    Clock,
     JobArrived,
     MachineAnswered,
     MonitorNews,
@@ -22,8 +23,8 @@ from scheduler.notices import (
     RunPreempted,
     RunReleased,
     TimePassed,
+    UnreliableDispatcher,
 )
-from scheduler.ports import Clock, UnreliableDispatcher
 from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.model import NodeSchedule, Start
-from scheduler.wait_reasons import AllOthers
+from scheduler.rules import AllOthers
 
 if TYPE_CHECKING:
     from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem

@@ -16,7 +16,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.node_resources.selection import checked_name, selection_by_name
-from scheduler.wait_reasons import AllOthers
+from scheduler.rules import AllOthers
 
 WAITS = "too few nodes are free, or it would delay the first of the queue"
 WAITS_ON_NODES = "it does not fit on the nodes, or it would delay the first of the queue"

@@ -25,7 +25,7 @@ from scheduler.managers.queues import (
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.problem import MappingProblem, MappingScheduler
 from scheduler.model import DispatchOrder, ExecutionRecord, Job, JobId, RunId, Schedule
-from scheduler.notices import RunEnded, RunLost
+from scheduler.ports import RunEnded, RunLost
 from scheduler.problem import Running
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnMachines, ResourceManager
 from scheduler.rules import ScheduleRejected

@@ -23,8 +23,7 @@ from scheduler.messages import UserError
 from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
-from scheduler.notices import RunEnded
-from scheduler.ports import RuntimeEstimator
+from scheduler.ports import RunEnded, RuntimeEstimator
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 

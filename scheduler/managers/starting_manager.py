@@ -23,8 +23,7 @@ from scheduler.model import (
     Share,
     Start,
 )
-from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import Scheduler
+from scheduler.ports import RunEnded, RunLost, Scheduler
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Job, JobId, NodeReading, RunId, Share, Start
-from scheduler.notices import RunEnded
-from scheduler.ports import Clock
+from scheduler.ports import Clock, RunEnded
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.forecast import Forecast, Predictor

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
-from scheduler.wait_reasons import Reasons
+from scheduler.rules import Reasons
 
 NOWHERE_TO_RUN = "no available resource can run it"
 ON_CLUSTERS_ONLY = "no available machine can run it, and it was not mapped to a cluster"

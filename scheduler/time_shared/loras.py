@@ -14,10 +14,10 @@ from scheduler.core.arrays import Floats, Ints
 from scheduler.messages import counted
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
+from scheduler.rules import AllOthers
 from scheduler.time_shared.core.passes import System
 from scheduler.time_shared.core.tables import EASY, SLACK, Policy
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
-from scheduler.wait_reasons import AllOthers
 
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
 

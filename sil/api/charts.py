@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import UserError
-from sil.api.settings import Moment, since_first_s
+from sil.api.logs import Moment, since_first_s
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
     by_user,

@@ -119,7 +119,7 @@ class Experiment:
         """
         from sil.api.experiment_results import raise_faults
         from sil.experiment.run import SiteChoice
-        from sil.trust.consent import permit, refuse
+        from sil.trust.foreign_code import permit, refuse
         from site_db.store import parse_address
 
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)

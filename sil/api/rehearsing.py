@@ -10,9 +10,8 @@ from sil.api.progress import warn
 from sil.declared import as_keyword, spread
 from sil.experiment.replay_folder import render
 from sil.rehearsal.page import write_rehearsal
-from sil.rehearsal.run import Rehearsal, read_rehearsal
+from sil.rehearsal.run import Rehearsal, read_rehearsal, rehearsed
 from sil.rehearsal.run import rehearse as replayed
-from sil.rehearsal.variants import rehearsed
 from sil.settings.replays import Rehearsing
 from sil.workers.executor import Interrupted
 

@@ -14,8 +14,8 @@ import polars as pl
 
 from scheduler import UserError
 from sil.api.calls import Isolating
+from sil.api.logs import given_log
 from sil.api.progress import shown, warn
-from sil.api.settings import given_log
 from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results

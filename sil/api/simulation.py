@@ -12,7 +12,7 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.settings import Moment, given_log, second_of_log
+from sil.api.logs import Moment, given_log, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
 from sil.runs.on_log import Replay
 from sil.runs.under_test import named

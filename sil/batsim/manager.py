@@ -11,14 +11,13 @@ from math import nan
 from typing import Any
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import RunEnded, RunLost
+from scheduler.ports import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, MAKES_PROGRESS, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
 from sil.batsim import messages
 from sil.batsim.messages import WORKLOAD, JsonEvent, Reply, read_reply
-from sil.batsim.nodes import Nodes
+from sil.batsim.nodes import Nodes, Session, SessionJob
 from sil.batsim.process import Ask
-from sil.batsim.session import Session, SessionJob
 from sil.workload.job_log import LARGEST
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault

@@ -1,21 +1,75 @@
-"""The connection to a Batsim scheduler, and its process: started before a run and ended after it."""
+"""Schedulers that speak Batsim's protocol, by their names (batsim+tcp://HOST:PORT, batsim: COMMAND): the
+connection, and the process, which is started before a run and ended after it."""
 
 from __future__ import annotations
 
+import importlib.util
+import re
+import shlex
+import shutil
 import socket as sockets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import zmq
-
+from scheduler.registry import SchedulerNotLoaded
 from scheduler.rules import RETURNS_IN_TIME
-from sil.batsim.messages import longest_message
-from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
 from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
+
+PORT = 28_000
+"""The default port of Batsim's schedulers."""
+PLACEHOLDER = "{port}"
+
+
+@dataclass(frozen=True)
+class BatsimScheduler:
+    """A scheduler in another process: one that listens at `address`, or one to be started by `command`.
+
+    `{port}` in the command stands for a free port; without it, the scheduler listens at port 28000.
+    """
+
+    address: str | None
+    command: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that its command names."""
+        return [path for word in self.command if (path := Path(word)).is_file()]
+
+
+def batsim_scheduler(name: str) -> BatsimScheduler | None:
+    """The scheduler that `name` denotes; None if `name` does not denote one that speaks the protocol. Raises
+    SchedulerNotLoaded if the name is malformed, its command cannot be run, or pyzmq is missing."""
+    listens = name.startswith("batsim+tcp://")
+    if not (listens or name.startswith("batsim:")):
+        return None
+    if importlib.util.find_spec("zmq") is None:
+        raise SchedulerNotLoaded(
+            f"scheduler '{name}': Batsim's protocol needs the package pyzmq; install this one with [batsim]"
+        )
+    if listens:
+        address = name.removeprefix("batsim+")
+        if not re.fullmatch(r"tcp://[\w.\-\[\]:]+:\d{1,5}", address):
+            raise SchedulerNotLoaded(
+                f"scheduler '{name}': '{address}' is not an address like tcp://localhost:{PORT}"
+            )
+        return BatsimScheduler(address)
+    try:
+        command = tuple(shlex.split(name.removeprefix("batsim:")))
+    except ValueError as error:
+        raise SchedulerNotLoaded(f"scheduler '{name}': the command cannot be parsed: {error}") from None
+    if not command:
+        raise SchedulerNotLoaded(
+            f"scheduler '{name}': the command is missing; for example 'batsim: pybatsim easyBackfill'"
+        )
+    if shutil.which(command[0]) is None:
+        raise SchedulerNotLoaded(f"scheduler '{name}': there is no executable command '{command[0]}'")
+    return BatsimScheduler(None, command)
+
 
 ENDS_WITHIN_S = 5.0
 """The time that a scheduler has to exit by itself after the last message."""
@@ -33,6 +87,10 @@ def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Itera
 
     Raises SchedulerFault if it cannot be started; so does asking if it has ended, does not answer in time, or
     answers in parts."""
+    import zmq  # of an extra
+
+    from sil.batsim.messages import longest_message  # loads what it takes nothing of to name a scheduler
+
     with (
         started(scheduler, log) as (address, process),
         zmq.Context() as context,

@@ -15,8 +15,7 @@ from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
-from scheduler.notices import JobArrived, RunEnded, TimePassed
-from scheduler.ports import AnyScheduler, RuntimeEstimator
+from scheduler.ports import AnyScheduler, JobArrived, RunEnded, RuntimeEstimator, TimePassed
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import EVENTS, Event, JsonEvent, Request, longest_message
 from sil.batsim.messages import event as decision

@@ -19,7 +19,7 @@ from sil.cli import console
 from sil.declared import Field, Settings, Shown, declared, sentences, spread, without_sentences
 from sil.report.analysis import Analysis
 from sil.settings.replays import Overrides, ReplaySettings
-from sil.site.log_file import LogFile
+from sil.site.logs import LogFile
 from sil.workload import settings
 from sil.workload.settings import Rules
 

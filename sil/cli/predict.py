@@ -17,8 +17,7 @@ from sil.declared import Setting, Settings
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from sil.experiment.turnaround import Question, TurnaroundPrediction
-    from sil.settings.queue_file import QueueFile
+    from sil.experiment.turnaround import Question, QueueFile, TurnaroundPrediction
     from sil.site.time_shared_cluster import NodesOfSite
 
 MOST_SECONDS = 3.2e9
@@ -53,8 +52,7 @@ def predict(queue: Path, *, asked: Asked, as_json: options.Json = False) -> None
 
     * `queue`: A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).
     """
-    from sil.experiment.turnaround import predict_turnaround
-    from sil.settings.queue_file import read_queue_file
+    from sil.experiment.turnaround import predict_turnaround, read_queue_file
     from sil.world.guard.faults import SchedulerFault
 
     now, job = datetime.now(), asked.job
@@ -126,8 +124,8 @@ def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueF
 
 
 def _seconds_from(now: datetime, by: str) -> float:
-    from sil.api.settings import DURATION
-    from sil.api.settings import seconds as seconds_of
+    from sil.api.logs import DURATION
+    from sil.api.logs import seconds as seconds_of
 
     if DURATION.fullmatch(by):
         seconds = seconds_of(by)

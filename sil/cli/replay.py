@@ -16,7 +16,7 @@ from sil.cli.progress import ProgressBar, progress
 from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis
 from sil.settings.replays import Estimates, ReplaySettings
-from sil.site.log_file import OfPart
+from sil.site.logs import OfPart
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
 

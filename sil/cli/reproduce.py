@@ -107,7 +107,7 @@ def reproduce(
 def _findings(name: str, runner: Runner, subject: int | Path, *sites: int) -> Findings:
     """Carry out a study with a number of seeds, and perhaps of perturbed sites, or with the data in a folder.
     A fault of a scheduler ends the command."""
-    from sil.studies.grid_samples import StudyFailed
+    from sil.studies.rules import StudyFailed
 
     study: Callable[..., Findings] = resolve_name(f"sil.studies.{(STUDIES | WITH_DATA)[name]}")
     try:

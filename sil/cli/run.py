@@ -42,7 +42,7 @@ def run(
     runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
     from sil.api.experiments import Experiment
-    from sil.trust.consent import ask_in_terminal, permit
+    from sil.trust.foreign_code import ask_in_terminal, permit
     from site_db.store import parse_address
 
     chosen = Experiment.read(experiment).with_(**overrides.changes)

@@ -45,8 +45,7 @@ def rehearse(
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
-    from sil.rehearsal.run import read_rehearsal, rehearse
-    from sil.rehearsal.variants import rehearsed
+    from sil.rehearsal.run import read_rehearsal, rehearse, rehearsed
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
     month, replay, schedulers = rehearsed(accounting, conf, how)

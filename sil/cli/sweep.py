@@ -13,7 +13,7 @@ from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes, print_notes_on_slurm
 from sil.declared import AS_JSON, Settings
 from sil.settings.replays import Asking, Estimates
-from sil.site.log_file import OfPeriod
+from sil.site.logs import OfPeriod
 from sil.workers.execution import Execution
 from sil.workload.settings import LOAD, Slicing
 

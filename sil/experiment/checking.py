@@ -31,6 +31,7 @@ from sil.workers.channel import BadMessage, Message
 from sil.workers.executor import Attempt, Item
 from sil.workers.own_process import OwnProcess, own_process
 from sil.workers.processes import Processes
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import (
     KILLED,
     PROCESS_SURVIVES,
@@ -39,7 +40,6 @@ from sil.world.guard.faults import (
     killed_from_outside,
     one_line,
 )
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 24
 """Of an answer to one of these problems."""

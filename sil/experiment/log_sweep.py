@@ -29,7 +29,7 @@ from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
 from sil.workload.slices import Slice, SlicedLog
 from sil.world.guard.faults import Died
-from site_db.files.written import no_link
+from site_db.files.readers import no_link
 
 MOST_JOBS_PER_ITEM = 50_000
 """Replayed jobs in a work item, unless one replay has more: a second or two of work."""

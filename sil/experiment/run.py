@@ -35,7 +35,7 @@ from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.files import toml_file
 from site_db.files.input_errors import given
-from site_db.files.written import no_link
+from site_db.files.readers import no_link
 from site_db.store import Address
 
 BESIDE_THE_TRACE = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler import UserError
 from scheduler.core.identical import IdenticalNodes
-from sil.api.settings import given_log
+from sil.api.logs import given_log
 from sil.declared import choice, whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.outcome.jobs import BOUND_S

@@ -26,11 +26,10 @@ from scheduler.model import (
     Start,
 )
 from scheduler.node_set import NodeSet
-from scheduler.notices import Notice
+from scheduler.ports import Notice
 from scheduler.problem import SchedulingProblem
 from scheduler.resource_manager import Manager, Ports
-from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE
-from scheduler.wait_reasons import AllOthers, in_detail
+from scheduler.rules import KNOWN_JOB, RETURNS_A_SCHEDULE, AllOthers, in_detail
 from sil.workers.channel import BadMessage, Message
 from sil.world.guard.faults import MAX_TEXT, TESTBED_UNTOUCHED, SchedulerFault, one_line
 from sil.world.guard.manager import WHY_WAITING, Called, GuardedManager, ManagerHere

@@ -15,9 +15,9 @@ from sil.workers import channel
 from sil.workers.channel import Message
 from sil.workers.executor import Attempt, tried
 from sil.workers.own_process import own_process
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import Died, one_line
 from sil.world.guard.scheduler import MAKING_LIMIT_S
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 MOST_BYTES = 1 << 16
 

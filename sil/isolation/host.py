@@ -10,10 +10,10 @@ from scheduler.ports import AnyScheduler
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RETURNS_IN_TIME
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.manager import ManagerHere
 from sil.world.guard.scheduler import MAKING_LIMIT_S, Guard, Respondent, TimedScheduler
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 
 class Host(ABC):

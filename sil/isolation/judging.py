@@ -29,10 +29,11 @@ from sil.isolation.answers import Answering, Followed, diverged, packed_answer, 
 from sil.isolation.host import HERE, Host, made
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
+from sil.workers.descendants import Limits
 from sil.workers.executor import Attempt
-from sil.workers.limits import Limits
 from sil.workers.own_process import SILENT_S, OwnProcess, own_process
 from sil.world import SHOW_TRACEBACKS
+from sil.world.guard.decision_time import GRACE, GRACE_S
 from sil.world.guard.faults import (
     KEEPS_TO_MEMORY,
     RULES,
@@ -44,7 +45,6 @@ from sil.world.guard.faults import (
     traceback_of,
 )
 from sil.world.guard.scheduler import MAKING_LIMIT_S, Decision, Guard, Respondent, TimedScheduler
-from sil.world.guard.time_limit import GRACE, GRACE_S
 from sil.world.guard.values import is_index
 
 BYTES = 1 << 20

@@ -35,7 +35,7 @@ from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import equal_slices, with_warm_up
-from sil.world.random_streams import RandomStreams
+from sil.world.actual_runtimes import RandomStreams
 from site_db.files.readers import digest
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import cluster_of, request_of

@@ -1,10 +1,13 @@
-"""A rehearsal: a month under the present controller, twice, and under variants of it, with one report."""
+"""A rehearsal: a month under the present controller, twice, and under variants of it, which are names of
+schedulers under test, with one report."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +20,85 @@ from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import Effect, differing, effects, most_changed, usage
-from sil.rehearsal.month import COLUMNS, Month
+from sil.rehearsal.month import COLUMNS, Month, month_of
+from sil.rehearsal.operators import OperatorsActs
 from sil.rehearsal.reproduction import Reproduction, reproduction
-from sil.rehearsal.variants import AGAIN
 from sil.report.analysis import Analysis
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
+from sil.settings.replays import Rehearsing
+from sil.site.logs import read_nodes_of
 from sil.slurm.queries import STATEMENTS, Said
 from sil.trace.json_text import file_name
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
+from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
-from site_db.files.readers import read_text
-from site_db.files.written import no_link
+from site_db.files.readers import no_link, read_text
+from site_db.jobs.sacct.times import zone_named
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+AGAIN = " #2"
+"""Of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
+MOST_VARIANTS = 200
+
+
+def rehearsed(
+    accounting: Path, confs: Sequence[Path], how: Rehearsing
+) -> tuple[Month, Replay, tuple[UnderTest, ...]]:
+    """The month of accounting, and its replay; the controller with the first slurm.conf, the same again, and
+    variants. Raises UserError."""
+    now, *others = confs
+    cluster, rules = read_nodes_of(now), Rules(time_zone=how.time_zone)
+    done = OperatorsActs.beside(now, zone_named(how.time_zone))
+    month = month_of(accounting, cluster, rules, done, how.since, how.warm_up_days)
+    names = [present(now), f"{present(now)}{AGAIN}"]
+    names += variants(now, others, how.to or (), how.settings or ())
+    schedulers = with_releases(schedulers_for_logs(names, with_requests=True))
+    replay = Replay(month.log, events=month.events, slurm_step_s=how.slurm_step_s, slurm_statements=True)
+    return month, replay, schedulers
+
+
+def expanded(text: str) -> list[str]:
+    """A setting with one value of each {list,of,values} in it, in all combinations."""
+    texts, choices = _CHOICE.split(text)[::2], [part.split(",") for part in _CHOICE.findall(text)]
+    return [
+        "".join(part for pair in zip(texts, (*chosen, ""), strict=True) for part in pair)
+        for chosen in product(*choices)
+    ]
+
+
+def present(conf: Path) -> str:
+    """The controller of this computer with an operator's settings."""
+    return _named("", conf, "")
+
+
+def variants(
+    conf: Path, others: Sequence[Path], installations: Sequence[str], settings: Sequence[str]
+) -> list[str]:
+    """In all combinations: the files that take the place of `conf`, the installations (`prefix=FOLDER`,
+    `root=FOLDER`, or a folder that is either), and the settings, each with its {values}. Raises UserError if
+    there are too many."""
+    names = [
+        _named(installation, path, " ".join(chosen))
+        for path in (others or [conf])
+        for installation in (installations or [""])
+        for chosen in product(*map(expanded, settings))
+    ]
+    found = [name for name in dict.fromkeys(names) if name != present(conf)]
+    if len(found) > MOST_VARIANTS:
+        raise UserError(f"these are {len(found):,} variants; at most {MOST_VARIANTS} are rehearsed at a time")
+    return found
+
+
+def _named(installation: str, conf: Path, settings: str) -> str:
+    if installation and not installation.startswith(("prefix=", "root=")):
+        is_root = (Path(installation) / "usr" / "sbin").is_dir()
+        installation = f"{'root' if is_root else 'prefix'}={installation}"
+    where = f"({installation})" if installation else ""
+    return f"slurm{where}: {conf}{f' ({settings})' if settings else ''}"
+
 
 RECORDED = "recorded.parquet"
 UNREADABLE = (OSError, ValueError, RecursionError, UserError)

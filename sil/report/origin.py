@@ -16,8 +16,7 @@ from pathlib import Path
 
 from scheduler.messages import counted
 from sil.trace.json_text import json_text
-from site_db.files.readers import digest
-from site_db.files.written import no_link, regular
+from site_db.files.readers import digest, no_link, regular
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")

@@ -15,8 +15,8 @@ from sil.settings.experiment_file import Experiment
 from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTable
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.failures import Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
-from sil.world.random_streams import RandomStreams
 from site_db.files.toml_file import Location
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.decision_costs import GuardTable, decision_cost
 from sil.workers.executor import FIRST, Attempt, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
-from sil.world.guard.decision_cost import Charge
+from sil.world.guard.decision_time import Charge
 from sil.world.guard.faults import Died, SchedulerFault, cannot_be_judged, print_traceback, traceback_of
 from sil.world.guard.scheduler import Guard, GuardedScheduler, TimedScheduler
 

@@ -23,8 +23,8 @@ from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controll
 from sil.settings.experiment_file import changed_keys
 from sil.site.resource_names import ResourceNames
 from sil.workload.accounting import default_limit_s
+from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import queue_of
-from sil.workload.logged_runs import LoggedRuns
 from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
 from site_db.site_file.cluster import Cluster

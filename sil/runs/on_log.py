@@ -40,11 +40,11 @@ from sil.trace.facts import (
 )
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workers.executor import FIRST, Attempt
+from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog
-from sil.workload.logged_runs import LoggedRuns
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import ORDERS
 from sil.world.harness import World
-from sil.world.random_streams import RandomStreams
 from site_db.files.input_errors import given
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact, RunTables
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue
 from sil.world.failures import Hindrances
 from sil.world.harness import Handlers, World
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import NodeMonitors
-from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 

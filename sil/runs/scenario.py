@@ -36,12 +36,11 @@ from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
 from sil.workers.executor import FIRST, Attempt
-from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
-from sil.world.actual_runtimes import Empirical, Spread, Variation
+from sil.workload.arrivals import JobMix, Order, Poisson, QueueOrder
+from sil.world.actual_runtimes import Empirical, RandomStreams, Spread, Variation
 from sil.world.events import Rounds
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.monitors import Distortion, Noisy, Stale
-from sil.world.random_streams import RandomStreams
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Location

@@ -14,7 +14,7 @@ from typing import Any, Self, cast
 from scheduler import UserError, registry
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, from_source
 from scheduler.rules import Kind
-from sil.batsim.naming import BatsimScheduler, batsim_scheduler
+from sil.batsim.process import BatsimScheduler, batsim_scheduler
 from sil.slurm.naming import SlurmController, slurm_controller
 
 LOGS = "the replay of a log"

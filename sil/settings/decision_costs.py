@@ -13,7 +13,7 @@ from scheduler import UserError, naming
 from sil.settings.replays import NONE
 from sil.trace.facts import RUN, TRACE, Fact
 from sil.trace.reading import read_facts
-from sil.world.guard.decision_cost import DecisionCost, Measured, fixed, modelled, replayed
+from sil.world.guard.decision_time import DecisionCost, Measured, fixed, modelled, replayed
 from site_db.files.toml_file import Positive, Table
 
 KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": Measured, "modelled": modelled}

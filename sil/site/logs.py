@@ -1,22 +1,69 @@
-"""Which reader a log needs, by its content, and which writer, by its name."""
+"""Logs of jobs: the settings, by which one is read, on nodes or without; which reader it needs, by its
+content, and which writer, by its name. Each reader takes time to load, so it is loaded when it is used."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from sil.report.origin import sha256_sums
-from sil.workload.job_log import JobLog
-from sil.workload.settings import Rules
-from sil.workload.swf import read_swf
-from sil.workload.swf_writing import write_swf
+from scheduler import UserError
+from sil.declared import Setting
+from sil.workload.settings import Part, Period, Rules
 from site_db.files.input_errors import InvalidFile, remedy
-from site_db.files.readers import open_lines
-from site_db.jobs.sacct.reader import is_sacct
-from site_db.jobs.sacct.times import zone_named
-from site_db.site_file.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sil.workload.job_log import JobLog
+    from site_db.site_file.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class LogFile(Rules):
+    """A log, perhaps on nodes with CPUs, memory and GPUs.
+
+    * `processors`: Override the machine size in the log.
+    * `nodes`: Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show
+      node`, a site file (TOML), or Alibaba's nodes (CSV).
+    * `site`: The same, of a site in a database, like site.db#SITE.
+    """
+
+    processors: Annotated[int | None, Setting(least=1)] = None
+    nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
+    site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
+
+    def cluster(self) -> Cluster | None:
+        """The nodes; None without any. Raises UserError."""
+        if self.nodes is not None and self.site is not None:
+            raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
+        if self.site is not None:
+            return nodes_in_database(self.site)
+        return None if self.nodes is None else read_nodes_of(Path(self.nodes))
+
+    def read(self, log: Path, cluster: Cluster | None) -> JobLog:
+        """The jobs of a log, on these nodes. Raises InvalidFile."""
+        files = [] if self.nodes is None else [Path(self.nodes)]
+        return read_log(log, self, self.processors, cluster, files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPeriod(LogFile, Period):
+    """The jobs of a log within a period.
+
+    * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
+    """
+
+    bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
+
+    def chosen(self, log: Path, cluster: Cluster | None) -> JobLog:
+        """Those that are replayed. Raises InvalidFile."""
+        return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPart(OfPeriod, Part):
+    """Those with some indices, under another load."""
 
 
 def read_log(
@@ -33,29 +80,38 @@ def read_log(
     tasks of one core. `nodes` are the files from which the cluster was read. With `keep`, the log keeps what
     is needed to write it again. Raises InvalidFile.
     """
-    log = _read(path, rules, processors, cluster, keep)
-    return replace(log, sources=sha256_sums(path, *nodes), zone=zone_named(rules.time_zone))
+    return _of(_read(path, rules, processors, cluster, keep), rules, path, *nodes)
 
 
 def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: bool = False) -> JobLog:
     """As `read_log`; jobs of accounting count with their processors, whatever else they request. Raises
     InvalidFile."""
+    from site_db.jobs.sacct.reader import is_sacct
+
     if not is_sacct(path):
         return read_log(path, rules, processors, keep=keep)
     from sil.workload import accounting
 
-    log = accounting.read_on_processors(path, rules, processors)
-    return replace(log, sources=sha256_sums(path), zone=zone_named(rules.time_zone))
+    return _of(accounting.read_on_processors(path, rules, processors), rules, path)
+
+
+def _of(log: JobLog, rules: Rules, *files: Path) -> JobLog:
+    """With the files from which it was read."""
+    from sil.report.origin import sha256_sums
+    from site_db.jobs.sacct.times import zone_named
+
+    return replace(log, sources=sha256_sums(*files), zone=zone_named(rules.time_zone))
 
 
 def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
+    from site_db.jobs.sacct.reader import is_sacct
+
     is_accounting, first_line = is_sacct(path), _first_line(path)
     is_table = _NAMES.fullmatch(first_line) is not None
     if cluster is None and (is_accounting or is_table):
         kind = "Slurm's accounting" if is_accounting else "a table (CSV)"
         nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
         raise InvalidFile(f"{path}: this is {kind}, whose jobs request parts of nodes{nodes}")
-    # Each reader takes time to load.
     if is_accounting and cluster is not None:
         from sil.workload.accounting import read_accounting
 
@@ -65,6 +121,8 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
         return read_pod_log(path, cluster)
     if not first_line.startswith(("{", "[")):
+        from sil.workload.swf import read_swf
+
         return read_swf(path, rules, processors, cluster, keep)
     if cluster is not None:
         without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""))
@@ -87,6 +145,8 @@ def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
         from sil.workload.batsim_json import write_batsim_json
 
         return write_batsim_json(path, log)
+    from sil.workload.swf_writing import write_swf
+
     return write_swf(path, log)
 
 
@@ -96,6 +156,8 @@ _NAMES = re.compile(r'"?\w+"?(,"?\w+"?)+', re.ASCII)
 
 
 def _first_line(path: Path) -> str:
+    from site_db.files.readers import open_lines
+
     with open_lines(path) as lines:
         return next((line.strip() for line in lines if line.strip()), "")
 
@@ -103,3 +165,39 @@ def _first_line(path: Path) -> str:
 def is_csv(path: Path) -> bool:
     """Whether the first line has names of columns."""
     return _NAMES.fullmatch(_first_line(path)) is not None
+
+
+def read_nodes_of(path: Path) -> Cluster:
+    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
+    node`, without those that are down there. Raises InvalidFile."""
+    from sil.workload.tables import read_nodes
+    from site_db.site_file.cluster import Cluster
+    from site_db.site_file.importing import read_site_file
+    from site_db.site_file.nodes import cluster_of
+    from site_db.slurm_conf import read_cluster
+
+    if path.suffix.lower() == ".toml":
+        return cluster_of(read_site_file(path))
+    return Cluster(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
+
+
+def nodes_in_database(address: str) -> Cluster:
+    """The nodes of a site in a database, without those that are down. Raises UserError, DatabaseTrouble and
+    InvalidFile."""
+    from site_db import sites, store
+    from site_db.site_file.nodes import cluster_of
+    from site_db.states import current_states
+
+    where = store.parse_address(address)
+    with store.opened(where) as session:
+        reader = sites.SiteReader(session, sites.site_at(session, where))
+        down = set(current_states(session, reader).down)
+        cluster = cluster_of(reader.as_file())
+        return _up(replace(cluster, down=frozenset(cluster.nodes.keys() & down)), where)
+
+
+def _up(cluster: Cluster, where: object) -> Cluster:
+    """Raises InvalidFile if all nodes are down."""
+    if not cluster.up.nodes:
+        raise InvalidFile(f"{where}: all nodes are down; expected one that takes jobs")
+    return cluster.up

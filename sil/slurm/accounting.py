@@ -18,7 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
-from sil.slurm.runtime_environment import calling_user
+from sil.slurm.installation import calling_user
 from sil.slurm.settings.selection import credential_settings
 from sil.world.guard.faults import one_line
 from site_db.files.input_errors import InvalidFile, quoted

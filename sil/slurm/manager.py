@@ -8,7 +8,7 @@ from math import inf
 from operator import attrgetter
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import RunEnded, RunLost
+from scheduler.ports import RunEnded, RunLost
 from scheduler.resource_manager import ResourceManager
 from sil.settings.log_events import Command
 from sil.slurm.controller import Controller

@@ -19,11 +19,10 @@ from sil.slurm.clock.driver import LIMIT_S
 from sil.slurm.configuration import Configuration, configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import Daemons
-from sil.slurm.installation import Installation, NoSlurm, installed
+from sil.slurm.installation import Installation, NoSlurm, calling_user, installed
 from sil.slurm.protocol.records import BatchJobLaunch, Submitted, script_completed
 from sil.slurm.protocol.releases import ProtocolError
 from sil.slurm.protocol.submission import Submission
-from sil.slurm.runtime_environment import calling_user
 from sil.slurm.settings.selection import Surroundings, check_addresses, check_view, own_settings
 from sil.world.guard.faults import SchedulerFault, one_line
 

@@ -25,15 +25,15 @@ from sil.slurm.cluster import check_nodes, configuration_for
 from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import InvalidConfiguration
+from sil.slurm.installation import calling_user
 from sil.slurm.layout import Layout, Parts, Processors
 from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.queries import FIRST_S, Statements
 from sil.slurm.running import EPOCH_S, How, running
 from sil.slurm.runs import patience_of
-from sil.slurm.runtime_environment import calling_user
 from sil.slurm.submissions import Components, Group, Submissions
-from sil.world.guard.decision_cost import Measured
+from sil.world.guard.decision_time import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.scheduler import Guard
 from sil.world.machines.execution import SimDispatcher

@@ -16,5 +16,5 @@ STUDIES = {
 """The function (seeds, runner) -> Findings of each study, by its name; that of a case study has a third
 parameter, the number of perturbed sites."""
 
-WITH_DATA = {"fgd": "fgd.study:study"}
+WITH_DATA = {"fgd": "fgd:study"}
 """The function (folder, runner) -> Findings of each study of which the data are not part of the project."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.model import Answer, DispatchOrder, Job, JobId, NodeSchedule, RunId
-from scheduler.notices import JobArrived, Notice, RunEnded, RunLost, RunPreempted
-from scheduler.ports import AnyScheduler
+from scheduler.ports import AnyScheduler, JobArrived, Notice, RunEnded, RunLost, RunPreempted
 from scheduler.resource_manager import Manager, ManagerDecorator, Ports
 from sil.swarm.case import CORES, URGENT, Case
 

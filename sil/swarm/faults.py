@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduler.model import JobId
 from scheduler.ports import Clock
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.failures import (
     FailingRuns,
     Hindrances,
@@ -21,7 +22,6 @@ from sil.world.failures import (
     until,
 )
 from sil.world.monitors import Distortion, Noisy, Stale
-from sil.world.random_streams import RandomStreams
 from sil.world.remote.network import Crashes, MessageFault, Partition, Unreliable
 from site_db.files.input_errors import MOST
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Assignment, Assignments, DispatchOrder, Job, JobId, RunId, Schedule
-from scheduler.notices import Notice, RunEnded
+from scheduler.ports import Notice, RunEnded
 from scheduler.resource_manager import OnMachines, Ports
 from sil.swarm.account import (
     DISPLACES_FOR_A_REASON,

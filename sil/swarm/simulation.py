@@ -24,9 +24,9 @@ from sil.swarm.mapping_account import MappingAccount
 from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import MessageDue, SimClock
 from sil.world.guard.faults import SchedulerFault, fault_of
-from sil.world.random_streams import RandomStreams
 from sil.world.remote.network import CrashingJournal, ManagerClock, MemoryJournal, Network
 from sil.world.remote.remote_manager import RemoteManager
 

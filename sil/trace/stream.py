@@ -15,7 +15,7 @@ import pyarrow.compute  # which fills Arrow's registry of functions, before a th
 import pyarrow.parquet as pq
 
 from site_db.files.plain_values import FORMULA, NUMBER
-from site_db.files.written import no_link, regular
+from site_db.files.readers import no_link, regular
 
 Kinds = Mapping[str, pl.DataType | type[pl.DataType]]
 

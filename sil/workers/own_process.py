@@ -18,8 +18,8 @@ from typing import Self
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.workers import channel
 from sil.workers.channel import HEAD, BadMessage, Message, unpacked
+from sil.workers.descendants import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
 from sil.workers.executor import FIRST, Attempt
-from sil.workers.limits import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
 from sil.workers.nursery import FIXED_HASH_SEED, NurseryGone, forget_nursery, nursery
 from sil.workers.supervisor import END, START, SharedMemory, received_status
 from sil.world.guard.faults import (

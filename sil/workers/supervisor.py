@@ -30,8 +30,16 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 from scheduler.messages import printable
-from sil.workers.descendants import be_prompt, is_running, kill_descendants, reaped, tasks
-from sil.workers.limits import LOOK_EVERY_S, Limits, Watch
+from sil.workers.descendants import (
+    LOOK_EVERY_S,
+    Limits,
+    Watch,
+    be_prompt,
+    is_running,
+    kill_descendants,
+    reaped,
+    tasks,
+)
 from sil.workers.nursery import (
     adopt_orphans,
     end_with_parent,
@@ -39,7 +47,7 @@ from sil.workers.nursery import (
     ignore_signals,
     restore_signals,
 )
-from sil.world.guard.time_limit import announce_deadlines_to
+from sil.world.guard.decision_time import announce_deadlines_to
 
 MOST_OUTPUT = 1_000_000
 """Bytes of a log."""
@@ -137,7 +145,7 @@ class SharedMemory:
 
 def received_status(control: socket.socket) -> int | None:
     """How the process has ended: its exit code, minus the signal, or the limit that it exceeded
-    (`sil.workers.limits`). None if the supervisor has ended, or does not answer in time."""
+    (`sil.workers.descendants`). None if the supervisor has ended, or does not answer in time."""
     with suppress(OSError):
         found = control.recv(_STATUS.size, socket.MSG_WAITALL)
         if len(found) == _STATUS.size:

@@ -20,8 +20,7 @@ from sil.trace.log_ids import LOG_ID, column_of
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
 from site_db.files import readers
 from site_db.files.input_errors import InvalidFile, quoted, remedy
-from site_db.files.readers import OF_JSON
-from site_db.files.written import write_log
+from site_db.files.readers import OF_JSON, write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, losses
-from site_db.files.written import write_log
+from site_db.files.readers import write_log
 from site_db.jobs.swf import FIELDS, header_field
 
 _KEYS = (

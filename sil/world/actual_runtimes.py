@@ -1,7 +1,8 @@
-"""Actual run times, which only the simulated machines read."""
+"""Random streams, and the actual run times drawn from them, which only the simulated machines read."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log1p, sqrt
@@ -101,3 +102,19 @@ class RuntimesOnNodes:
     def run_s(self, job: Job, nodes: Sequence[int]) -> float:
         """Seconds that a job runs on some nodes."""
         return self.expected_s(job, nodes) * self._spread.factor(float(self._quantiles[job.id]))
+
+
+@dataclass(frozen=True)
+class RandomStreams:
+    """The streams of one replication, equal for all schedulers (common random numbers) and computers."""
+
+    seed: int
+    replication: int = 0
+
+    def of(self, name: str) -> np.random.Generator:
+        return np.random.default_rng([self.seed, self.replication, zlib.crc32(name.encode())])
+
+    @property
+    def scheduler_seed(self) -> int:
+        """The seed for random schedulers."""
+        return int(self.of("scheduler").integers(2**31))

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import floor, inf
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import JobArrived, MonitorNews, RunLost, RunPreempted
+from scheduler.ports import JobArrived, MonitorNews, RunLost, RunPreempted
 
 
 class SimClock:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from scheduler.model import Job, JobId
-from scheduler.notices import (
+from scheduler.ports import (
     JobArrived,
     MonitorNews,
     Notice,

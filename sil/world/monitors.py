@@ -13,8 +13,7 @@ import numpy as np
 
 from scheduler.managers.availability import LatestReadings
 from scheduler.model import InterconnectReading, MachineReading, NodeReading
-from scheduler.notices import MonitorNews, RunLost
-from scheduler.ports import Clock, Monitor, NodeMonitor
+from scheduler.ports import Clock, Monitor, MonitorNews, NodeMonitor, RunLost
 from sil.world.events import EventQueue, LocalChanged, SampleDue
 
 Reading = MachineReading | InterconnectReading

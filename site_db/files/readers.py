@@ -1,4 +1,5 @@
-"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take.
+"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take; and
+files of results and logs, which may come from somebody else: written, and opened again.
 
 The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
 decompressed, so that a small file cannot fill the memory. A byte order mark says that a text is UTF-16 or
@@ -7,6 +8,7 @@ UTF-32. Readers open a file several times; a pipe, which can be read only once, 
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import lzma
@@ -16,6 +18,7 @@ import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from errno import EINVAL
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -266,3 +269,27 @@ def _not_decompressed(path: Path, error: Exception) -> InvalidFile:
     is_cut = isinstance(error, EOFError) or "truncated" in str(error).lower()
     what = "truncated" if is_cut else "damaged"
     return InvalidFile(f"{path}: the {compression.name} file is {what}; fetch it again")
+
+
+def no_link(path: Path) -> Path:
+    """The path, at which there is no symbolic link and no pipe any more: a folder of results may come from
+    somebody else, and writing there must change no file elsewhere, and not wait for a reader."""
+    if path.is_symlink() or path.is_fifo():
+        path.unlink()
+    return path
+
+
+def regular(path: Path) -> Path:
+    """The path, at which there is no pipe or device, for which a reader would wait without a limit. Raises
+    OSError."""
+    if path.exists() and not path.is_file():
+        raise OSError(EINVAL, "it is not a regular file", str(path))
+    return path
+
+
+def write_log(path: Path, data: bytes) -> None:
+    """Write a log, compressed if its name ends in .gz; equal data gives equal files. Raises InvalidFile."""
+    try:
+        path.write_bytes(gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
+    except OSError as error:
+        raise InvalidFile(f"{path}: the file cannot be written: {error.strerror}") from None

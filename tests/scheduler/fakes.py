@@ -37,8 +37,7 @@ from scheduler.model import (
     Schedule,
     Site,
 )
-from scheduler.notices import MonitorNews, Notice, RunEnded, RunLost, RunPreempted, TimePassed
-from scheduler.ports import AnyScheduler
+from scheduler.ports import AnyScheduler, MonitorNews, Notice, RunEnded, RunLost, RunPreempted, TimePassed
 from scheduler.resource_manager import OnMachines, ResourceManager
 
 Reading = MachineReading | InterconnectReading

@@ -15,7 +15,7 @@ from scheduler.model import (
     RunId,
     Site,
 )
-from scheduler.notices import RunLost
+from scheduler.ports import RunLost
 from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site
 

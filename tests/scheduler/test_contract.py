@@ -22,7 +22,7 @@ from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
 from scheduler.testing import CONSUMABLE, CONTRACTS, ContractBroken, check_contract, examination
 from scheduler.testing.examination import Caller, Examination, Here
 from scheduler.time_shared.loras import Ordering
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_consumable_nodes, faulty_on_free_nodes, faulty_on_nodes
 from tests.examples import up_to
 

@@ -13,6 +13,7 @@ from scheduler.core import codes
 from scheduler.free_nodes import rigid
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
+from scheduler.rules import in_detail
 from scheduler.time_shared.core import tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
@@ -20,7 +21,6 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import Promising
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
-from scheduler.wait_reasons import in_detail
 from tests.examples import up_to
 from tests.scheduler.loras_reference import ReferenceLoras
 

@@ -32,8 +32,7 @@ from scheduler.model import (
     RunId,
     Schedule,
 )
-from scheduler.notices import RunEnded, RunLost
-from scheduler.ports import AnyScheduler
+from scheduler.ports import AnyScheduler, RunEnded, RunLost
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to

@@ -10,8 +10,7 @@ from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
 from scheduler.mapping.placer import ON_CLUSTERS_ONLY, UNSUITABLE, Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId, Schedule
-from scheduler.rules import NO_JOB_FORGOTTEN
-from scheduler.wait_reasons import in_detail
+from scheduler.rules import NO_JOB_FORGOTTEN, in_detail
 from tests.builders import INF, placed, problem
 
 #           machine 0  1

@@ -16,8 +16,7 @@ from scheduler.model import (
     RunId,
     Start,
 )
-from scheduler.notices import RunLost
-from scheduler.ports import AnyScheduler
+from scheduler.ports import AnyScheduler, RunLost
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras

@@ -22,11 +22,10 @@ from sil.runs.simulation import RunKey
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact, RunTables
 from sil.trace.recorder import TraceRecorder
-from sil.world.actual_runtimes import Variation
+from sil.world.actual_runtimes import RandomStreams, Variation
 from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
-from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 NPB = built_in_characterisations()

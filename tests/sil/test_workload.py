@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from scheduler.model import JobClass
-from sil.workload.job_mix import JobMix, Order, Poisson, QueueOrder
-from sil.world.random_streams import RandomStreams
+from sil.workload.arrivals import JobMix, Order, Poisson, QueueOrder
+from sil.world.actual_runtimes import RandomStreams
 
 CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
 

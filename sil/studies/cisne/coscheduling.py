@@ -16,9 +16,8 @@ from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
-from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Findings, Study
-from sil.studies.rules import Estimate, below, inside, text
+from sil.studies.rules import Estimate, GridSamples, below, inside, table, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 

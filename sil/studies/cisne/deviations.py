@@ -40,9 +40,8 @@ from sil.studies.cisne.experiments import (
     run_case,
     scored,
 )
-from sil.studies.grid_samples import table
 from sil.studies.ledger import Findings
-from sil.studies.rules import Estimate, text
+from sil.studies.rules import Estimate, table, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 

@@ -21,10 +21,10 @@ from sil.outcome.prediction_errors import score_predictions
 from sil.outcome.statistics import Sample
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.runs.simulation import RunKey
-from sil.studies.grid_samples import GridSamples, StudyFailed
+from sil.studies.rules import GridSamples, StudyFailed
 from sil.trace.facts import RUN, Fact, RunTables
 from sil.workers.runner import Runner
-from sil.world.random_streams import RandomStreams
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
 
 SEED = 2006

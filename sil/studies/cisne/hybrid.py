@@ -40,9 +40,8 @@ from sil.studies.cisne.experiments import (
     run_case,
     scored,
 )
-from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Findings, Study
-from sil.studies.rules import Estimate, count_of, inside, range_of, text, within
+from sil.studies.rules import Estimate, GridSamples, count_of, inside, range_of, table, text, within
 from sil.trace.facts import Fact
 from sil.trace.held import one_row_per_machine
 from sil.workers.runner import Runner

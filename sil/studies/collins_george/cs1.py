@@ -22,9 +22,19 @@ from sil.outcome.statistics import Sample, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import AS_BUILT_IN, SEED, factors
-from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
-from sil.studies.rules import Estimate, Judged, above, all_positive, below, by_open_limit, text, within
+from sil.studies.rules import (
+    Estimate,
+    GridSamples,
+    Judged,
+    above,
+    all_positive,
+    below,
+    by_open_limit,
+    table,
+    text,
+    within,
+)
 from sil.workers.runner import Runner
 
 Floats = NDArray[np.float64]

@@ -23,11 +23,11 @@ from sil.studies.collins_george.site_runs import (
     by_level,
     run_all,
 )
-from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
 from sil.studies.rules import (
     MOST,
     Estimate,
+    GridSamples,
     Verdict,
     above,
     all_positive,
@@ -36,6 +36,7 @@ from sil.studies.rules import (
     inside,
     positive,
     range_of,
+    table,
     text,
     within,
 )

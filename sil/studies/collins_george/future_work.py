@@ -14,9 +14,8 @@ from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
-from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study
-from sil.studies.rules import Estimate, above, below, text
+from sil.studies.rules import Estimate, GridSamples, above, below, table, text
 from sil.workers.runner import Runner
 
 # -- how much do unknown execution times matter? -------------------------------------------------------------

@@ -21,10 +21,10 @@ from sil.runs.simulation import RunKey
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
-from sil.studies.grid_samples import GridSamples, StudyFailed
+from sil.studies.rules import GridSamples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
-from sil.world.random_streams import RandomStreams
+from sil.world.actual_runtimes import RandomStreams
 from site_db.site_file.importing import read_site_file, site_text
 from site_db.site_file.tables import SiteFile
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
-from scheduler.notices import METHOD_OF, JobArrived, Notice, RunEnded
+from scheduler.ports import METHOD_OF, JobArrived, Notice, RunEnded
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
@@ -23,9 +23,9 @@ from scheduler.rules import (
     RETURNS_A_SCHEDULE,
     RETURNS_IN_TIME,
 )
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import SchedulerFault, one_line
 from sil.world.guard.scheduler import Guard
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.guard.values import LARGEST, Places, bounded, is_finite, is_index, plain_shares, whole
 
 Answer = TypeVar("Answer")

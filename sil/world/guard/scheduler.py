@@ -22,13 +22,12 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
     RIGHT_KIND,
     WrongKind,
+    all_in_detail,
     first_difference,
 )
-from scheduler.wait_reasons import all_in_detail
 from sil.trace.recorder import TraceRecorder
-from sil.world.guard.decision_cost import Charge
+from sil.world.guard.decision_time import Charge, TimeLimitExceeded, has_watchdog, time_limit
 from sil.world.guard.faults import SchedulerFault, fault_of, name_of, one_line
-from sil.world.guard.time_limit import TimeLimitExceeded, has_watchdog, time_limit
 
 MAKING_LIMIT_S = 120.0
 """Time to import a scheduler, make an instance or prepare it; its libraries may be large."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.notices import RunLost, RunPreempted
+from scheduler.ports import RunLost, RunPreempted
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder

@@ -9,7 +9,7 @@ from math import inf
 
 from scheduler.durability.reliable_delivery import lead_of
 from scheduler.model import DispatchOrder, JobId, RunId
-from scheduler.notices import (
+from scheduler.ports import (
     MachineAnswered,
     Notice,
     OrderReceived,

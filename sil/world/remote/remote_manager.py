@@ -14,7 +14,7 @@ from scheduler.model import (
     Job,
     JobId,
 )
-from scheduler.notices import (
+from scheduler.ports import (
     JobArrived,
     MachineAnswered,
     MonitorNews,

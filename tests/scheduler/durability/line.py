@@ -15,7 +15,7 @@ from scheduler.model import (
     MachineReading,
     RunId,
 )
-from scheduler.notices import MonitorNews, RunEnded, RunLost, TimePassed
+from scheduler.ports import MonitorNews, RunEnded, RunLost, TimePassed
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.scheduler.fakes import HandClock, ScriptedMonitor
 

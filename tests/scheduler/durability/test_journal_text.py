@@ -25,8 +25,16 @@ from scheduler.model import (
 )
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
-from scheduler.notices import METHOD_OF, RunEnded, RunLost
-from scheduler.ports import Clock, Monitor, NodeMonitor, RuntimeEstimator, UnreliableDispatcher
+from scheduler.ports import (
+    METHOD_OF,
+    Clock,
+    Monitor,
+    NodeMonitor,
+    RunEnded,
+    RunLost,
+    RuntimeEstimator,
+    UnreliableDispatcher,
+)
 from scheduler.resource_manager import Characterisation, Experience
 from scheduler.time_shared.social_contract import Requirement
 from tests.examples import up_to

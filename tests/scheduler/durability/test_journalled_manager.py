@@ -18,7 +18,7 @@ from scheduler.model import (
     JobId,
     RunId,
 )
-from scheduler.notices import JobArrived, MonitorNews, RunEnded, RunLost
+from scheduler.ports import JobArrived, MonitorNews, RunEnded, RunLost
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.one_at_a_time import OneAtATime
 from tests.scheduler.durability.line import Kept, Wire

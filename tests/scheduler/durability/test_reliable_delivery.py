@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.durability.reliable_delivery import Timeouts
 from scheduler.model import Job, JobId, RunId
-from scheduler.notices import (
+from scheduler.ports import (
     JobArrived,
     MachineAnswered,
     OrderReceived,

@@ -16,8 +16,8 @@ from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
+from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import SCHEMA
-from sil.workload.logged_runs import LoggedRuns
 from sil.world.events import ORDERS, EventQueue, Rounds, SimClock
 from sil.world.harness import World
 from sil.world.machines.nodes import SpaceSharedMachines

@@ -13,8 +13,7 @@ import sil
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.placer import NOWHERE_TO_RUN
 from scheduler.model import NodeSchedule
-from scheduler.rules import NO_JOB_FORGOTTEN
-from scheduler.wait_reasons import all_in_detail, in_detail
+from scheduler.rules import NO_JOB_FORGOTTEN, all_in_detail, in_detail
 from sil.outcome.trace_inspection import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact

@@ -20,8 +20,7 @@ import pytest
 from scheduler import UserError
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, ExecutionRecord, Job, JobId, RunId
-from scheduler.notices import RunEnded
-from scheduler.ports import Dispatcher
+from scheduler.ports import Dispatcher, RunEnded
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated

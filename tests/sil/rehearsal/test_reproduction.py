@@ -12,7 +12,7 @@ import pytest
 from sil.rehearsal.effects import Effect, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
 from sil.rehearsal.reproduction import Reproduction, Use, reproduction
-from sil.rehearsal.variants import expanded, present, variants
+from sil.rehearsal.run import expanded, present, variants
 
 N = 400
 HOUR_S = 3_600.0

@@ -13,7 +13,7 @@ from scheduler.model import (
     Share,
 )
 from scheduler.node_request import Node, Request
-from scheduler.notices import MachineAnswered, OrderReceived, OrderRefused, RunEnded, RunLost, RunPreempted
+from scheduler.ports import MachineAnswered, OrderReceived, OrderRefused, RunEnded, RunLost, RunPreempted
 from scheduler.rules import NODES_FREE
 from sil.world.failures import Outage
 from sil.world.guard.faults import SchedulerFault

@@ -16,7 +16,7 @@ from scheduler.model import (
     ExecutionRecord,
     Job,
 )
-from scheduler.notices import RunEnded
+from scheduler.ports import RunEnded
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS
 from sil.trace.recorder import TraceRecorder

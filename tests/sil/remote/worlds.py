@@ -19,8 +19,7 @@ from scheduler.model import (
     RunId,
 )
 from scheduler.node_request import Node
-from scheduler.notices import Notice, RunEnded, RunLost, RunPreempted
-from scheduler.ports import RuntimeEstimator
+from scheduler.ports import Notice, RunEnded, RunLost, RunPreempted, RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports
 from sil.outcome.invariants.checker import Capacity, first_breach_of
 from sil.trace.recorder import ROW, Row, TraceRecorder

@@ -14,7 +14,7 @@ import pytest
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.notices import METHOD_OF, Notice, RunEnded, RunLost
+from scheduler.ports import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import RequeueLimit, ResourceManager
 from sil.experiment.results import Identity, batches
 from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach

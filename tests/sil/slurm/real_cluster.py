@@ -16,9 +16,8 @@ from pathlib import Path
 
 import psutil
 
-from sil.slurm.installation import installed
+from sil.slurm.installation import calling_user, installed, listens, reserved_port
 from sil.slurm.running import munge_command
-from sil.slurm.runtime_environment import calling_user, listens, reserved_port
 
 STARTS_WITHIN_S = 60.0
 _STARTED = re.compile(r"^\[(\S+)\] sched.*: (?:Allocate|Started) JobId=(\d+) ", re.MULTILINE)

@@ -11,8 +11,8 @@ import pytest
 from sil.slurm.accounting import Accounting, dumped, loaded, qualities
 from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller
+from sil.slurm.installation import listening
 from sil.slurm.running import running
-from sil.slurm.runtime_environment import listening
 from site_db.files.input_errors import InvalidFile
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_controller import processes_in

@@ -18,10 +18,9 @@ from scheduler import UserError
 from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed, ControllerDied, ControllerHangs, InvalidConfiguration
-from sil.slurm.installation import ANYWHERE, installed
+from sil.slurm.installation import ANYWHERE, installed, listening, reserved_port
 from sil.slurm.protocol.submission import Submission
 from sil.slurm.running import running
-from sil.slurm.runtime_environment import listening, reserved_port
 from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = needs_slurm

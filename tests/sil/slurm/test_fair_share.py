@@ -12,8 +12,8 @@ import pytest
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.log_events import Events
+from sil.slurm.installation import calling_user
 from sil.slurm.naming import ASSOCIATIONS, QOS
-from sil.slurm.runtime_environment import calling_user
 from sil.trace.facts import Fact
 from sil.workload.accounting import read_accounting
 from sil.workload.settings import Rules

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sil.studies.fgd.curves import EXACT, curve, published, read_experiment
+from sil.studies.fgd_curves import EXACT, curve, published, read_experiment
 from tests.commands import sil, the_sentence
 from tests.oracles import oracle
 

@@ -16,11 +16,11 @@ from sil.outcome.statistics import Interval, Sample
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, future_work
 from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
-from sil.studies.grid_samples import StudyFailed
 from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
 from sil.studies.rules import (
     Estimate,
     Judged,
+    StudyFailed,
     Verdict,
     above,
     all_or_partly_positive,

@@ -26,7 +26,7 @@ from scheduler.managers.queues import PreemptionPolicy, Starvation
 from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import ExecutionRecord
-from scheduler.notices import JobArrived, RunEnded, RunLost, RunPreempted
+from scheduler.ports import JobArrived, RunEnded, RunLost, RunPreempted
 from scheduler.resource_manager import RequeueLimit
 from sil.world.remote import remote_manager
 from sil.world.remote.agents import Agents

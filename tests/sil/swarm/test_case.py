@@ -11,8 +11,8 @@ import pytest
 
 from sil.swarm.case import SCHEDULERS, Case, Machines, drawn
 from sil.swarm.faults import KINDS, Fault, Faulty
+from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import SimClock
-from sil.world.random_streams import RandomStreams
 from site_db.files.input_errors import InvalidFile
 
 

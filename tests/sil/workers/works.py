@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sil.workers.executor import Item
-from sil.world.guard.time_limit import time_limit
+from sil.world.guard.decision_time import time_limit
 
 
 class DeliberateError(Exception):

@@ -20,10 +20,10 @@ from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.trace.reading import NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Inline, Listener
-from sil.workload.logged_runs import LoggedRuns
+from sil.workload.arrivals import LoggedRuns
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, Rounds, SimClock, StateChange
-from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
+from sil.world.guard.decision_time import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
 from sil.world.guard.scheduler import Guard, GuardedScheduler, TimedScheduler
 from sil.world.harness import World

@@ -26,8 +26,8 @@ from sil.world.events import (
     StateChange,
 )
 from sil.world.failures import Outage, RandomFailures, in_order_of_time, listed_outages
+from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Noisy, SimMonitor, Stale
 from tests.builders import site
@@ -226,7 +226,7 @@ def test_a_time_limit_ends_a_sleeping_call_and_not_a_quick_one() -> None:
 
 SLOW_TO_END = """
 import time
-from sil.world.guard.time_limit import time_limit
+from sil.world.guard.decision_time import time_limit
 
 class Slow:
     def __del__(self):

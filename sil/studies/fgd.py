@@ -10,7 +10,7 @@ import polars as pl
 from sil.report.figures import WIDTH, colour_scale
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column
-from sil.studies.fgd.curves import (
+from sil.studies.fgd_curves import (
     COLUMNS,
     EXACT,
     POLICIES,

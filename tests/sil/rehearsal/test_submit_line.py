@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sil.slurm.submit_line import submitted
+from sil.rehearsal.submissions import submitted
 
 LINES: list[tuple[str, dict[str, Any]]] = [
     ("sbatch -d afterok:12:13 --nice=50 -n4 job.sh --nice 7", {"dependency": "afterok:12:13", "nice": 50}),

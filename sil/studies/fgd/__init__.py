@@ -1,1 +1,0 @@
-"""Placement of GPU jobs by fragmentation gradient descent: Weng et al., USENIX ATC 2023."""
