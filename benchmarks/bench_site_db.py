@@ -28,7 +28,7 @@ from sil.settings import files
 from site_db import store
 from site_db.estimation import Estimator
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.jobs.recorder import Recorder
+from site_db.jobs.recording import Recorder
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.schema import ExecutionHistoryRow
 from site_db.site_file import importing

@@ -55,8 +55,7 @@ def _function(name: str) -> str:
 
 
 def _sections() -> Iterator[str]:
-    from sil.cli.app import PLACES
-    from sil.cli.lazy_group import loaded, name_of
+    from sil.cli.app import PLACES, loaded, name_of
 
     for place in PLACES:
         command, name = loaded(place), name_of(place)

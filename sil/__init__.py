@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sil.api.sites import Site as Site
     from sil.api.sweeping import Sweep as Sweep
     from sil.api.sweeping import sweep as sweep
-    from sil.policy.schedulers import from_policy as from_policy
+    from sil.runs.policies import from_policy as from_policy
     from sil.runs.under_test import Factory as Factory
     from sil.runs.under_test import factory as factory
     from sil.workload.job_log import JobLog as JobLog
@@ -70,7 +70,7 @@ _DEFINED_IN = {
     "sil.api.simulation": ["Simulation", "State"],
     "sil.api.sites": ["Site"],
     "sil.api.sweeping": ["Sweep", "sweep"],
-    "sil.policy.schedulers": ["from_policy"],
+    "sil.runs.policies": ["from_policy"],
     "sil.runs.under_test": ["Factory", "factory"],
     "sil.workload.job_log": ["JobLog"],
     "sil.world.guard.faults": ["SchedulerFault"],

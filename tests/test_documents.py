@@ -145,8 +145,8 @@ def test_a_notebook_shows_a_progress_bar_that_disappears_in_the_end() -> None:
 
     source = """
         import sil
-        from sil.api import progress
-        progress.SHOWN_EVERY_S = 0.0
+        from sil.api import calls
+        calls.SHOWN_EVERY_S = 0.0
         log = sil.lublin_feitelson(1_000, processors=128, load=0.6, seed=1)
         sil.replay(log, "easy", engine="harness")
     """

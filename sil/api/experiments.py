@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sil.api.experiment_results import ExperimentResults
     from sil.experiment.run import SiteChoice
     from sil.runs.under_test import Find
-    from sil.trust.foreign_code import Named
+    from sil.settings.foreign_code import Named
     from sil.workers.executor import Executor, Listener
     from site_db.store import Address
 
@@ -119,7 +119,7 @@ class Experiment:
         """
         from sil.api.experiment_results import raise_faults
         from sil.experiment.run import SiteChoice
-        from sil.trust.foreign_code import permit, refuse
+        from sil.settings.foreign_code import permit, refuse
         from site_db.store import parse_address
 
         experiment = self if schedulers is None else self.with_(schedulers=schedulers)
@@ -143,7 +143,7 @@ class Experiment:
     def foreign_code(self, address: Address | None) -> list[Named]:
         """What the file names, and its site or the one at `address`, that is to be run with the user's
         consent only."""
-        from sil.trust.foreign_code import foreign_code
+        from sil.settings.foreign_code import foreign_code
 
         return foreign_code(self.settings, self.source, address, self._trusted)
 
@@ -169,8 +169,8 @@ def _or_what_is_done(
 ) -> ExperimentResults:
     """The results of an experiment or, if Ctrl-C interrupts it, of the replications that are done. What is in
     the folder remains, so that it can be resumed."""
+    from sil.api.calls import warn
     from sil.api.experiment_results import ExperimentResults
-    from sil.api.progress import warn
     from sil.experiment.output_folder import UNFINISHED
     from sil.experiment.run import DATABASE, Definition, run_experiment
     from sil.workers.executor import Interrupted

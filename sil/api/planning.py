@@ -22,7 +22,7 @@ from sil.report.origin import record_origin, sha256_sums
 from sil.runs.under_test import Find, among, by_name, resolve
 from sil.settings import files
 from sil.settings.experiment_file import changed
-from sil.trust.foreign_code import Ask, foreign_code, permit, refuse
+from sil.settings.foreign_code import Ask, foreign_code, permit, refuse
 from sil.workers.executor import Executor
 from sil.workers.runner import OnProgress, Runner
 from sil.workers.store import Store

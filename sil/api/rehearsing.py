@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scheduler import UserError
-from sil.api.calls import Working
-from sil.api.progress import warn
+from sil.api.calls import Working, warn
 from sil.declared import as_keyword, spread
 from sil.experiment.replay_folder import render
 from sil.rehearsal.page import write_rehearsal

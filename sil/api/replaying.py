@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.calls import Isolating
+from sil.api.calls import Isolating, shown, warn
 from sil.api.logs import given_log
-from sil.api.progress import shown, warn
 from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
@@ -23,12 +22,12 @@ from sil.experiment.replays import replay_all
 from sil.outcome.jobs import BOUND_S, JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
+from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import COMPARED, UnderTest, named
 from sil.settings.replays import Engine, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
-from sil.trace.json_text import file_name
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
 from sil.workers.executor import Inline, Interrupted

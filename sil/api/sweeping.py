@@ -10,9 +10,8 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.api.calls import Working
+from sil.api.calls import Working, warn
 from sil.api.logs import given_log
-from sil.api.progress import warn
 from sil.declared import as_keyword, choice, spread
 from sil.experiment.log_sweep import LogSweep, run_sweep
 from sil.outcome.comparison import SweepComparison

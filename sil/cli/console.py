@@ -22,8 +22,7 @@ from rich.text import Text
 from scheduler import UserError
 from scheduler.messages import counted, printable
 from sil.experiment.output_folder import failed_access, no_room
-from sil.report.listing import Listing
-from sil.trace.json_text import json_text
+from sil.report.listing import Listing, json_text
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import one_line

@@ -13,9 +13,9 @@ from typer import Argument, Option
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, db_imports, options
+from sil.cli.app import group
 from sil.cli.console import print_listings
 from sil.cli.db_imports import DEFAULT, Database, at_site, opened
-from sil.cli.lazy_group import group
 from site_db.jobs.records import DemandBy
 
 app = group(
@@ -144,7 +144,7 @@ def history(
       the database, or one with the columns job_class, resource, started_unix_s, run_time_s.
     """
     from sil.site.experience_listings import latest_runs
-    from site_db.jobs import csv_file
+    from site_db.jobs import recording
 
     if import_file is None:
         with at_site(db) as (session, _, site):
@@ -152,7 +152,7 @@ def history(
         print_listings([listing], as_json)
         return
     with at_site(db, changing=True) as (session, address, site):
-        n, left_out = csv_file.import_file(session, site, import_file, time.time())
+        n, left_out = recording.import_file(session, site, import_file, time.time())
     console.print_line(f"{address}: {counted(n, 'job')} of {import_file} recorded")
     if left_out:
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")

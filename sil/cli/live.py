@@ -49,7 +49,7 @@ def live(
     from sil.experiment.live import run_live_and_simulated
     from sil.experiment.output_folder import default_folder
     from sil.settings import experiment_file, files
-    from sil.trust.foreign_code import ask_in_terminal, foreign_code, permit
+    from sil.settings.foreign_code import ask_in_terminal, foreign_code, permit
     from sil.world.guard.faults import SchedulerFault
 
     path = files.find(experiment, "experiments", Path())

@@ -13,7 +13,7 @@ from sil.cli.console import print_listings
 from sil.cli.progress import ProgressBar, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Column, Listing, Row, number
-from site_db.files.plain_values import is_whole
+from site_db.files.formats import is_whole
 from site_db.files.readers import no_link
 
 if TYPE_CHECKING:

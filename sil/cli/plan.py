@@ -44,7 +44,7 @@ def plan(
     from sil.planning.answers import AllAtFault, fault_texts
     from sil.planning.page import PAGE, as_dict, write_page
     from sil.report.origin import record_origin
-    from sil.trust.foreign_code import ask_in_terminal
+    from sil.settings.foreign_code import ask_in_terminal
 
     consent = None if overrides.trust else ask_in_terminal
     asked = Asked.of(plan_file, overrides.site or None, overrides.changes, consent)

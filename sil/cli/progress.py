@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.progress import Progress
 
-from sil.api import progress as in_python
+from sil.api import calls as in_python
 from sil.cli import console
 from sil.cli.process import stop_if_interrupted
 

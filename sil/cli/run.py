@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from scheduler import UserError
 from scheduler.registry import ON_FREE_NODES, ON_MACHINES, OPTIMISING
 from sil.cli import console, options
-from sil.cli.lazy_group import Group, group
+from sil.cli.app import Group, group
 from sil.cli.progress import ProgressBar, progress
 from sil.report import FigureKind
 from sil.settings.replays import ExperimentOverrides
@@ -42,7 +42,7 @@ def run(
     runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
     from sil.api.experiments import Experiment
-    from sil.trust.foreign_code import ask_in_terminal, permit
+    from sil.settings.foreign_code import ask_in_terminal, permit
     from site_db.store import parse_address
 
     chosen = Experiment.read(experiment).with_(**overrides.changes)

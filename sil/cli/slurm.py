@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from scheduler import UserError
 from sil.cli import console, options
-from sil.cli.lazy_group import group
+from sil.cli.app import group
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import print_notes_on_slurm
 from sil.settings.replays import Rehearsing

@@ -18,7 +18,7 @@ from sil.cli.progress import ProgressBar, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Listing, number, text
 from sil.workers.execution import Execution
-from site_db.files.plain_values import is_whole
+from site_db.files.formats import is_whole
 
 if TYPE_CHECKING:
     from sil.swarm.campaign import Findings, Swarm
@@ -160,7 +160,7 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
 
 
 def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
-    from sil.swarm.coverage import all_lines, relative
+    from sil.swarm.campaign import all_lines, relative
 
     rows = [
         {"fault": kind, "cases": found.cases_with[kind], "violations": found.violations_with[kind]}

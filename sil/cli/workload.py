@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from sil.cli import console, options
-from sil.cli.lazy_group import group
+from sil.cli.app import group
 from sil.workload.settings import Part, Rules
 
 app = group(

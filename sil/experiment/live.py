@@ -15,9 +15,9 @@ from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.isolation.host import Host
-from sil.live.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
+from sil.runs.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.runs.faults import is_remote
 from sil.runs.machines_scenario import Machines, MachinesScenario
 from sil.runs.scenario import Scenario, scenario_of_file

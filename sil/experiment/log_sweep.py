@@ -18,11 +18,11 @@ from sil.experiment.replays import fastest, without_results
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
+from sil.report.listing import file_name, json_text
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.files import code_and_data, package_version, scheduler_source
 from sil.settings.replays import Asking, Engine, Estimates
-from sil.trace.json_text import file_name, json_text
 from sil.trace.stream import write_csv
 from sil.workers.executor import Attempt, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest

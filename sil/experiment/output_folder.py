@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scheduler import UserError
-from sil.trace.json_text import file_name
+from sil.report.listing import file_name
 from site_db.files.input_errors import remedy
 
 if TYPE_CHECKING:

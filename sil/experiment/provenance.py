@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from scheduler.messages import counted
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.settings.files import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
+from sil.settings.foreign_code import module_spec
 from sil.trace.facts import RunDescription
-from sil.trust.foreign_code import module_spec
 
 if TYPE_CHECKING:
     from sil.runs.scenario import Scenario  # loads much that a replay does not need

@@ -16,10 +16,10 @@ from scheduler import UserError
 from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
+from sil.report.listing import file_name
 from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.replays import Estimates
 from sil.trace.facts import TRACE
-from sil.trace.json_text import file_name
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
 from site_db.files.readers import OF_JSON, read_text

@@ -15,13 +15,13 @@ from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, S
 from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
+from sil.report.listing import file_name, json_text
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import SlurmProgram, UnderTest
 from sil.settings.decision_costs import replayed_trace
 from sil.settings.files import code_and_data
 from sil.trace.facts import TIMINGS, TRACE
-from sil.trace.json_text import file_name, json_text
 from sil.trace.reading import read_facts
 from sil.workers.executor import Executor, Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes

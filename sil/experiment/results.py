@@ -15,12 +15,12 @@ from sqlalchemy.orm import Session
 from sil.experiment.provenance import fingerprint, fingerprint_of_runs
 from sil.outcome.refused_and_failed import IS_FAILURE
 from sil.runs.scenario import Scenario
-from sil.site.resource_names import ResourceNames
+from sil.site.site_in_use import ResourceNames
 from sil.trace.facts import RUN, Fact, RunTables
 from site_db import store
 from site_db.history import writer as history
-from site_db.jobs import csv_file
-from site_db.jobs.recorder import Recorder
+from site_db.jobs import recording
+from site_db.jobs.recording import Recorder
 from site_db.jobs.records import Batch, JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.rows import ids_of, insert_rows
@@ -257,7 +257,7 @@ class Teacher:
         if not waiting:
             self._leftover.unlink(missing_ok=True)
             return
-        csv_file.write(self._leftover, waiting)
+        recording.write(self._leftover, waiting)
         self._notify(
             f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
             f"{self._leftover}; record them later with: sil db history --import {quote(str(self._leftover))} "

@@ -19,6 +19,7 @@ from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.prediction_errors import score_predictions
 from sil.report import FigureKind
 from sil.report.experiment import experiment_page
+from sil.report.listing import json_text
 from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import write_figures, write_page
 from sil.runs.scenario import Scenario, scenario_of_file
@@ -28,7 +29,6 @@ from sil.site.past import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, SCHEMAS, TIMINGS, TRACE, RunDescription, RunTables, write_trace
-from sil.trace.json_text import json_text
 from sil.trace.reading import read_table, read_trace
 from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner

@@ -13,10 +13,10 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from sil.outcome.metrics import faults
+from sil.report.listing import file_name
 from sil.runs.scenario import Scenario
 from sil.runs.simulation import RunKey
 from sil.trace.facts import SCHEMAS, Fact, RunTables
-from sil.trace.json_text import file_name
 from sil.trace.reading import difference, unpacked_table
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Attempt, Item

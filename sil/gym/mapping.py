@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.mapping.problem import MappingProblem
 from sil.declared import whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
-from sil.policy.schedulers import MappingPass
+from sil.runs.policies import MappingPass
 
 MOST_WORK, MOST_SLOWNESS = 3_000.0, 1_000.0
 """Of the matrices that are drawn: Braun et al. 2001, of high heterogeneity, inconsistent."""

@@ -20,17 +20,16 @@ from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import Effect, differing, effects, most_changed, usage
-from sil.rehearsal.month import COLUMNS, Month, month_of
-from sil.rehearsal.operators import OperatorsActs
+from sil.rehearsal.month import COLUMNS, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.report.analysis import Analysis
+from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
 from sil.settings.replays import Rehearsing
 from sil.site.logs import read_nodes_of
 from sil.slurm.queries import STATEMENTS, Said
-from sil.trace.json_text import file_name
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.settings import Rules

@@ -22,7 +22,7 @@ from site_db.jobs.sacct.reader import (
     THROTTLED,
 )
 from site_db.site_file.machine_names import expand, patterns
-from site_db.slurm.tres import limit_s
+from site_db.slurm.output import limit_s
 
 _SHORT = {
     "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus",

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler.messages import counted
-from sil.trace.json_text import json_text
+from sil.report.listing import json_text
 from site_db.files.readers import digest, no_link, regular
 
 ORIGIN = "origin.json"

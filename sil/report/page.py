@@ -21,9 +21,9 @@ from markupsafe import Markup
 
 from scheduler.messages import printable
 from sil.report import FigureKind
+from sil.report.listing import file_name
 from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, Spec, save, specification
-from sil.trace.json_text import file_name
 from site_db.files.readers import no_link
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from sil.runs.simulation import SiteModel
 from sil.runs.under_test import Find, InProcess, resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
-from sil.site.resource_names import ResourceNames
-from sil.site.site_in_use import SiteInUse
+from sil.site.site_in_use import ResourceNames, SiteInUse
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
 from sil.world.harness import World
-from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import DedicatedMachines
 from site_db.files.toml_file import Location
 from site_db.site_file.nodes import request_of
 

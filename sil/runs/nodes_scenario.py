@@ -21,7 +21,7 @@ from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
 from sil.settings.experiment_file import changed_keys
-from sil.site.resource_names import ResourceNames
+from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import queue_of

@@ -31,8 +31,7 @@ from sil.settings.experiment_file import (
     VariationTable,
     read_experiment,
 )
-from sil.site.resource_names import ResourceNames
-from sil.site.site_in_use import SiteInUse
+from sil.site.site_in_use import ResourceNames, SiteInUse
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
 from sil.workers.executor import FIRST, Attempt

@@ -22,7 +22,7 @@ from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
-from sil.site.resource_names import ResourceNames
+from sil.site.site_in_use import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster

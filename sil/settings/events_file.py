@@ -20,7 +20,7 @@ from scheduler.messages import counted
 from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
-from site_db.files.plain_values import is_whole
+from site_db.files.formats import is_whole
 from site_db.files.toml_file import Count, Location, NotNegative, Table, invalid, read
 from site_db.jobs.swf import unix_start_s
 

@@ -44,8 +44,7 @@ from sil.slurm.protocol.releases import (
     ProtocolError,
     reason,
 )
-from sil.slurm.protocol.shares import node_names
-from sil.slurm.protocol.submission import described
+from sil.slurm.protocol.submission import described, node_names
 from sil.slurm.protocol.submission import words as words_of
 
 LIMIT_S = 10.0

@@ -14,7 +14,7 @@ from scheduler.model import ON_NODES, DispatchOrder, Job, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.node_set import NodeSet
 from sil.slurm.cluster import MOST_CPUS, UNTYPED
-from sil.slurm.protocol.shares import NodeShare
+from sil.slurm.protocol.submission import NodeShare
 from site_db.site_file.cluster import Cluster
 
 Options = dict[str, Any]

@@ -15,7 +15,7 @@ from sil.slurm.controller import Controller
 from sil.slurm.layout import CannotRequest
 from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
 from sil.slurm.protocol.releases import PARTITION_LACKS_IT
-from sil.slurm.protocol.shares import NodeShare, shares, shares_shown
+from sil.slurm.protocol.submission import NodeShare, shares, shares_shown
 from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
 from sil.slurm.runs import (
     AFTER_AN_EVENT_S,

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from scheduler.model import DispatchOrder, Job, RunId
 from sil.slurm.layout import Layout
 from sil.slurm.protocol.records import SUSPEND
-from sil.slurm.protocol.shares import NodeShare
+from sil.slurm.protocol.submission import NodeShare
 from sil.world.machines.execution import SimDispatcher
 from site_db.slurm.lines import pairs_of
-from site_db.slurm.tres import limit_s
+from site_db.slurm.output import limit_s
 
 
 class Running(NamedTuple):

@@ -40,8 +40,7 @@ from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
-from sil.world.machines.dedicated import DedicatedMachines
-from sil.world.machines.execution import ExecutionModel
+from sil.world.machines.execution import DedicatedMachines, ExecutionModel
 from site_db.site_file.cluster import Cluster as NodeCluster
 
 DECISION_LIMIT_S = 10.0

@@ -15,8 +15,8 @@ import pyarrow as pa
 from scheduler import UserError
 from scheduler.messages import counted, printable
 from sil.trace.stream import COMPATIBLE
+from site_db.files.formats import is_whole
 from site_db.files.input_errors import MOST
-from site_db.files.plain_values import is_whole
 
 LOG_ID = "log_id"
 """The column of tables of jobs that has them, unless all ids are the numbers of their jobs."""

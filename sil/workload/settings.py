@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from scheduler import UserError
 from sil.declared import Setting, Settings
 from sil.trace.log_clock import moment_of
+from site_db.files.formats import is_decimal
 from site_db.files.input_errors import given
-from site_db.files.plain_values import is_decimal
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from site_db.files.input_errors import MOST, InvalidFile, quoted
-from site_db.slurm.tres import Tres
+from site_db.slurm.output import Tres
 
 CLOCKS_AGREE_TO_S = 86_400.0
 """Tolerated difference of clocks: only a later time is in the future."""

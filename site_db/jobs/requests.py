@@ -16,7 +16,7 @@ from scheduler.messages import counted
 from scheduler.node_request import Gpus, Request
 from site_db.jobs.records import LoggedJob
 from site_db.site_file.cluster import Cluster
-from site_db.slurm.tres import Tres
+from site_db.slurm.output import Tres
 
 _NAME = r"[^\s&|*,()\[\]]+"
 _EITHER = re.compile(rf"{_NAME}(\|{_NAME})*")

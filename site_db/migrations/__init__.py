@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.mock import MockConnection
 
 from site_db.schema import Base
-from site_db.schema.conventions import use_options_of_postgresql
+from site_db.schema.resources import use_options_of_postgresql
 
 OLDEST = HEAD = "0004"
 """The oldest version that can be upgraded, and the latest one. Those before were never released."""

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.files.fields import Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
-from site_db.schema.conventions import (
+from site_db.schema.resources import (
     ON_POSTGRESQL,
     Base,
     exactly_one,

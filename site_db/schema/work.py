@@ -7,8 +7,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.files.fields import Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
-from site_db.schema.conventions import (
+from site_db.schema.resources import (
     Base,
+    OfSite,
     Share,
     exactly_one,
     one_of,
@@ -16,7 +17,6 @@ from site_db.schema.conventions import (
     related,
     unique_where_filled,
 )
-from site_db.schema.resources import OfSite
 
 
 class JobClassRow(OfSite, Base):

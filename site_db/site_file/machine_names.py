@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 from math import ceil, prod
 
-from site_db.files.plain_values import is_whole
+from site_db.files.formats import is_whole
 
 MOST, MOST_IN_ALL = 100_000, 1_000_000
 """Names in one range, and in a list; more are a typing error, which must not exhaust the memory."""

@@ -13,7 +13,7 @@ from site_db.files.input_errors import MOST, shortened
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 from site_db.slurm.lines import MOST_NUMBER, Line
-from site_db.slurm.tres import NO_LIMIT, BadTres, amount_of, limit_s
+from site_db.slurm.output import NO_LIMIT, BadTres, amount_of, limit_s
 
 _SHARED = ("NO", "NONE", "OK")
 _EXCLUSIVE = ("NODE", "USER", "TOPO")

@@ -38,7 +38,7 @@ from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
 from site_db.files import toml_file
 from site_db.files.readers import open_lines
-from site_db.jobs import csv_file, swf
+from site_db.jobs import recording, swf
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals import FileJournal
@@ -308,7 +308,7 @@ READERS = {
     "batsim workload": Reader("log.json", texts(WORKLOAD), _log()),
     "pods": Reader("pods.csv", texts(PODS), _log(on_nodes=True)),
     "nodes of pods": Reader("nodes.csv", texts(NODES), tables.read_nodes),
-    "runs": Reader("runs.csv", texts(RUNS), lambda path: csv_file.read(path, 2e9)),
+    "runs": Reader("runs.csv", texts(RUNS), lambda path: recording.read(path, 2e9)),
     "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL, SCONTROL_JSON), read_cluster),
     "slurm.conf of a controller": Reader("slurm.conf", texts(SLURM_CONF), _of_a_controller),
     "qos": Reader("qos.txt", texts(QOS), lambda path: [*qualities(path)]),

@@ -18,11 +18,11 @@ from sil.workload.tables import read_nodes
 from site_db.files import arrays, toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import VARIABLE, amount, open_lines
-from site_db.jobs import csv_file
+from site_db.jobs import recording
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.site_file.machine_names import expand
-from site_db.slurm.tres import BadTres, memory_mib
+from site_db.slurm.output import BadTres, memory_mib
 from site_db.slurm_conf import read_cluster
 from tests.builders import TINY_SITE
 from tests.commands import sil, the_sentence
@@ -50,7 +50,7 @@ READERS = {
     "matrix.txt.gz": read_matrix,
     "matrix.npy.gz": read_matrix,
     "site.toml.gz": lambda path: toml_file.read(path, toml_file.Table),
-    "runs.csv.gz": lambda path: csv_file.read(path, 2e9),
+    "runs.csv.gz": lambda path: recording.read(path, 2e9),
     "slurm.conf.gz": read_cluster,
     "sacct.txt.gz": sacct,
     "nodes.csv.gz": read_nodes,
@@ -204,7 +204,7 @@ def test_a_number_of_many_digits_is_looked_at_once(here: Path, monkeypatch: pyte
 def test_columns_with_underscores_are_refused_in_a_table_of_runs(here: Path) -> None:
     (here / "runs.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,1_0\n")
     with pytest.raises(InvalidFile, match="line 2: run_time_s: '1_0' is not a number"):
-        csv_file.read(here / "runs.csv", 2e9)
+        recording.read(here / "runs.csv", 2e9)
 
 
 def test_more_memory_than_any_number_is_no_amount_of_memory() -> None:

@@ -24,7 +24,7 @@ from sil.slurm.protocol.releases import (
     name_of,
     type_of,
 )
-from sil.slurm.protocol.shares import node_names
+from sil.slurm.protocol.submission import node_names
 from sil.slurm.protocol.wire import Reader, Wire, Writer, listed, text, u16, u32
 
 LONGEST = 64 << 20

@@ -10,16 +10,15 @@ from collections.abc import Container, Iterable, Iterator
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from site_db.files.formats import whole
 from site_db.files.input_errors import InvalidFile
-from site_db.files.plain_values import whole
 from site_db.files.readers import beginning, open_lines, read_text
 from site_db.jobs.records import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.columns import COMPLETED, RAN, REFUSED, RUNNING, is_accounting, is_unknown, state_of
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, printable, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of
 from site_db.jobs.sacct.times import JobOrder, arrival_of, runs_of, time_limit_s
-from site_db.slurm.output import Object, at, objects_in, text_at
-from site_db.slurm.tres import duration_s
+from site_db.slurm.output import Object, at, duration_s, objects_in, text_at
 
 _KEY_OF_A_JOB = re.compile(r'"(allocation_nodes|association|derived_exit_code|submit_line)"\s*:')
 _PLUGIN = re.compile(

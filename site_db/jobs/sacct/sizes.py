@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import lru_cache
 from operator import itemgetter
 
+from site_db.files.formats import whole
 from site_db.files.input_errors import MOST
-from site_db.files.plain_values import whole
 from site_db.jobs.records import MOST_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.rows import Fields, printable
 from site_db.site_file import machine_names
-from site_db.slurm.tres import BadTres, Tres, amount_of, memory_mib, tres_of
+from site_db.slurm.output import BadTres, Tres, amount_of, memory_mib, tres_of
 
 _OF_NODES = ("allocnodes", "nnodes", "reqnodes")
 _ABOUT_RESOURCES = ("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus", "reqmem", *_OF_NODES)

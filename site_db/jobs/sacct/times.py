@@ -9,13 +9,13 @@ from functools import lru_cache
 from math import inf
 from zoneinfo import ZoneInfo
 
+from site_db.files.formats import is_whole, whole
 from site_db.files.input_errors import InvalidFile
-from site_db.files.plain_values import is_whole, whole
 from site_db.jobs.records import Refused, Tally
 from site_db.jobs.sacct.columns import RUNNING, is_unknown, state_of
 from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.swf import LATEST_UNIX_S
-from site_db.slurm.tres import NO_LIMIT, duration_s
+from site_db.slurm.output import NO_LIMIT, duration_s
 
 
 def zone_named(name: str | None) -> tzinfo:

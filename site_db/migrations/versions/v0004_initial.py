@@ -3,7 +3,7 @@
 from alembic import op
 
 from site_db.schema import Base
-from site_db.schema.conventions import use_options_of_postgresql
+from site_db.schema.resources import use_options_of_postgresql
 
 revision = "0004"
 down_revision = None

@@ -20,8 +20,7 @@ from rich.progress import Progress
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from sil import cli
-from sil.cli.app import PLACES
-from sil.cli.lazy_group import loaded
+from sil.cli.app import PLACES, loaded
 from sil.cli.progress import ProgressBar
 from sil.cli.run import is_little_work
 from sil.experiment.matrix import read_matrix, read_problem

@@ -11,7 +11,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
-from sil.trust.foreign_code import module_spec
+from sil.settings.foreign_code import module_spec
 
 LOOKED_FOR = (
     *("org", "msvcrt", "_winapi", "sksparse", "scikits", "uarray", "coverage", "pandas", "torch", "tomllib"),

@@ -18,12 +18,12 @@ from rich.table import Table
 import sil as api
 from scheduler import UserError
 from scheduler.messages import printable
-from sil.api.progress import ProgressBar, bars
+from sil.api.calls import ProgressBar, bars
 from sil.cli import console
+from sil.report.listing import file_name, json_text
 from sil.report.page import Cell, Notice, Page, Part, Section, slug, write_page
 from sil.report.page import Table as PageTable
 from sil.report.vega_lite import Figure, column, save
-from sil.trace.json_text import file_name, json_text
 from site_db.site_file.importing import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.commands import sil, the_sentence

@@ -33,7 +33,7 @@ from sil.workers.processes import Processes
 from site_db import store
 from site_db.history import writer
 from site_db.history.stored_statistics import disagreements
-from site_db.jobs import csv_file
+from site_db.jobs import recording
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
@@ -299,7 +299,7 @@ def test_a_file_of_unrecorded_jobs_is_deleted_after_everything_is_recorded(
     address: Address, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
-    csv_file.write(tmp_path / "out" / "unrecorded.csv", [])
+    recording.write(tmp_path / "out" / "unrecorded.csv", [])
     run(tiny_experiment(tmp_path), address)
     assert not (tmp_path / "out" / "unrecorded.csv").exists()
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from sil.rehearsal.month import Month, month_of
-from sil.rehearsal.operators import OperatorsActs
+from sil.rehearsal.month import Month, OperatorsActs, month_of
 from sil.workload.settings import Rules
 from site_db.slurm_conf import read_cluster
 

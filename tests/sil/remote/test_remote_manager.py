@@ -25,7 +25,7 @@ from sil.world.events import EventQueue, Rounds, SimClock
 from sil.world.failures import Outage
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault
 from sil.world.harness import World
-from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.remote import remote_manager
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Partition, Unreliable

@@ -32,8 +32,7 @@ from sil.world.actual_runtimes import ActualRuntimes, Variation
 from sil.world.events import EventQueue, Rounds, SimClock, StateChange
 from sil.world.failures import FailingRuns, Hindrances, RandomFailures, TimedChange, failing_runs
 from sil.world.harness import World
-from sil.world.machines.dedicated import DedicatedMachines
-from sil.world.machines.execution import SimDispatcher
+from sil.world.machines.execution import DedicatedMachines, SimDispatcher
 from sil.world.monitors import SimMonitor
 from site_db.jobs.records import JobState
 from tests.builders import description, site, tiny_experiment, trace

@@ -29,7 +29,7 @@ from sil.workers.processes import Processes
 from site_db import store
 from site_db.experience import KnownError, known_errors, schedulers_predicted
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs import csv_file
+from site_db.jobs import recording
 from site_db.site_file.importing import put_site, read_site_file
 from site_db.sites import find_site
 from site_db.store import Address, parse_address
@@ -532,8 +532,8 @@ def test_unrecorded_predictions_round_trip_through_the_csv_file(tmp_path: Path) 
     waiting = list(
         batches(tables, scenario_of(experiment, in_use).resources, Identity("small", "print", "all"))
     )
-    csv_file.write(tmp_path / "unrecorded.csv", waiting)
-    assert csv_file.read(tmp_path / "unrecorded.csv", 1e9) == [(s, list(jobs)) for s, jobs in waiting]
+    recording.write(tmp_path / "unrecorded.csv", waiting)
+    assert recording.read(tmp_path / "unrecorded.csv", 1e9) == [(s, list(jobs)) for s, jobs in waiting]
 
 
 def test_the_built_in_experiments_on_shared_nodes_are_valid() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scheduler.model import Job, JobId, RunId, Share
 from scheduler.node_request import Gpus, Node, Request
 from sil.slurm.layout import CannotRequest, Parts, Processors, options_of
-from sil.slurm.protocol.shares import NodeShare
+from sil.slurm.protocol.submission import NodeShare
 from site_db.site_file.cluster import Cluster
 
 A100 = frozenset({"a100"})

@@ -13,9 +13,8 @@ import pytest
 from scheduler.durability.reliable_delivery import ReliableDelivery
 from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
-from sil.swarm.campaign import PLAIN, Swarm, carried_out, shrunk
+from sil.swarm.campaign import PLAIN, Swarm, carried_out, lines_reached, shrunk
 from sil.swarm.case import Case, CaseJob, Machines, drawn
-from sil.swarm.coverage import lines_reached
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sil.trace.stream import read_csv, write_csv
-from site_db.files.plain_values import escaped, unescaped
+from site_db.files.formats import escaped, unescaped
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'=1", "'", "''", "＝1"]
 OTHERS = ["", "a=b", "0-3 5", "-5.8", "+191.2 %", "-1e-3", "-", "a'b", '"quoted", with a comma', "x\ny"]

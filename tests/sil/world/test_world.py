@@ -28,7 +28,7 @@ from sil.world.events import (
 from sil.world.failures import Outage, RandomFailures, in_order_of_time, listed_outages
 from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import DedicatedMachines
 from sil.world.monitors import Noisy, SimMonitor, Stale
 from tests.builders import site
 

@@ -19,7 +19,7 @@ import pytest
 from scheduler import UserError
 from site_db import store
 from site_db.history import writer
-from site_db.jobs.recorder import Recorder
+from site_db.jobs.recording import Recorder
 from site_db.store import Address
 from tests.site_db.campaign.faults import Fault
 from tests.site_db.campaign.work import SITE, Work

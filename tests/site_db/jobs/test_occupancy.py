@@ -12,7 +12,7 @@ from scheduler.node_request import Node
 from site_db.jobs.occupancy import Occupancy, Overbooked
 from site_db.jobs.records import LoggedJob
 from site_db.jobs.requests import LoggedRequests
-from site_db.slurm.tres import Tres
+from site_db.slurm.output import Tres
 from tests.examples import up_to
 
 NODES = ["n1", "n2", "n3"]

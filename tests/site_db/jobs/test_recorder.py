@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from site_db import store
 from site_db.history.stored_statistics import disagreements
-from site_db.jobs.recorder import Recorder
+from site_db.jobs.recording import Recorder
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.schema import ExecutionHistoryRow, JobRow, SourceRow

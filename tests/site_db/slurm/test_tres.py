@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from site_db.slurm.tres import BadTres, Tres, memory_mib, tres_of
+from site_db.slurm.output import BadTres, Tres, memory_mib, tres_of
 
 
 def test_cpus_nodes_memory_and_gpus_by_type_are_read() -> None:

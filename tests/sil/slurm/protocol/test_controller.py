@@ -24,8 +24,7 @@ from sil.slurm.protocol.records import (
     script_completed,
 )
 from sil.slurm.protocol.releases import FOR_CONTROLLERS, RELEASES, SPOKEN, SUCCESS, V22_05, ProtocolError
-from sil.slurm.protocol.shares import NodeShare, shares
-from sil.slurm.protocol.submission import Submission
+from sil.slurm.protocol.submission import NodeShare, Submission, shares
 from sil.slurm.running import How, running
 from tests.sil.slurm.installed import missing, needs_munge
 

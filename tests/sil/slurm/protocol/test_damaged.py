@@ -12,7 +12,7 @@ from sil.slurm.protocol.authentication import MUNGE, NONE, Stated, check_kind
 from sil.slurm.protocol.envelope import LONGEST, Unknown, decode, encode, length_of, reply
 from sil.slurm.protocol.records import BatchJobLaunch, record
 from sil.slurm.protocol.releases import V22_05, ProtocolError
-from sil.slurm.protocol.shares import shares
+from sil.slurm.protocol.submission import shares
 from sil.slurm.protocol.wire import Reader, packed
 from tests.fuzzing.mutations import mutated
 from tests.sil.slurm.protocol.recorded_messages import ALL, ANYONE, recorded, recorded_bytes

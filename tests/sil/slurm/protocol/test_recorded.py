@@ -18,8 +18,7 @@ from sil.slurm.protocol.records import (
     node_gres,
 )
 from sil.slurm.protocol.releases import BODIES, V20_11, V22_05, V24_11, V26_05, MessageType
-from sil.slurm.protocol.shares import NodeShare, shares
-from sil.slurm.protocol.submission import Submission, described
+from sil.slurm.protocol.submission import NodeShare, Submission, described, shares
 from tests.sil.slurm.protocol.recorded_messages import ALL, RELEASES, body, recorded, recorded_bytes
 
 GPU = 7696487

@@ -15,7 +15,7 @@ from site_db.jobs.sacct.columns import COLUMNS, COMMAND, RAN
 from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY
 from site_db.jobs.sacct.times import BACKWARDS, CLOCK, OF_A_DATA_FRAME
-from site_db.slurm.tres import Tres
+from site_db.slurm.output import Tres
 
 PATH = Path("log.txt")
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs import csv_file
+from site_db.jobs import recording
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from tests.site_db.site_texts import after_path
 
@@ -26,14 +26,14 @@ def test_a_written_file_round_trips(tmp_path: Path) -> None:
     )
     batches = [(TRIAL, [done, done]), (Source(SourceKind.LIVE, "live"), [refused, sized])]
     path = tmp_path / "jobs.csv"
-    csv_file.write(path, batches)
-    assert csv_file.read(path, NOW_S) == batches
+    recording.write(path, batches)
+    assert recording.read(path, NOW_S) == batches
 
 
 def test_four_columns_suffice_and_the_file_is_the_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,1700000000,12.5\n")
-    ((source, (job,)),) = csv_file.read(path, NOW_S)
+    ((source, (job,)),) = recording.read(path, NOW_S)
     assert (source.kind, source.name) == (SourceKind.FILE, "mine.csv")
     assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
     assert job.submitted_s == job.started_s == 1.7e9
@@ -79,14 +79,14 @@ def test_an_invalid_file_is_rejected_with_line_value_and_expected_format(
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(InvalidFile) as caught:
-        csv_file.read(path, NOW_S)
+        recording.read(path, NOW_S)
     assert sentence in after_path(caught.value, path)
 
 
 def test_a_run_without_a_machine_belongs_to_its_machine_class(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("job_class,machine_class,started_unix_s,run_time_s\nshort,fast,1700000000,12.5\n")
-    ((_, (job,)),) = csv_file.read(path, NOW_S)
+    ((_, (job,)),) = recording.read(path, NOW_S)
     assert (job.resource, job.machine_class, job.state) == (None, "fast", JobState.DONE)
 
 
@@ -130,5 +130,5 @@ JOBS = st.builds(
 )
 def test_any_batches_round_trip(batches: list[tuple[Source, list[JobRecord]]], shared_folder: Path) -> None:
     path = shared_folder / "jobs.csv"
-    csv_file.write(path, batches)
-    assert csv_file.read(path, NOW_S) == batches
+    recording.write(path, batches)
+    assert recording.read(path, NOW_S) == batches

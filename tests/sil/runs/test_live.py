@@ -25,7 +25,7 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
 from sil.isolation.host import HERE
-from sil.live.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
+from sil.runs.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact

@@ -16,7 +16,7 @@ import sil as api
 from scheduler import UserError
 from scheduler.registry import key_of
 from sil.settings.experiment_file import read_experiment
-from sil.trust.foreign_code import Named, ask_in_terminal, foreign_code, is_foreign, list_path, permit
+from sil.settings.foreign_code import Named, ask_in_terminal, foreign_code, is_foreign, list_path, permit
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.commands import sil, the_sentence
 

@@ -23,10 +23,10 @@ from typing import Any
 from scheduler import UserError
 from scheduler.model import DispatchOrder, JobId, RunId, Site
 from sil.isolation.host import Host
-from sil.live import kernel
+from sil.runs import busy
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import AnyEvent, EndDue, EventQueue, StateChange
-from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import DedicatedMachines
 
 LOOK_EVERY_S = 0.5
 """Interval at which the usable cores are read."""
@@ -39,7 +39,7 @@ def usable_cores() -> list[int]:
 
 def keeping_busy(run_s: float) -> list[str]:
     """The command of a run that takes this many seconds."""
-    return [sys.executable, "-S", "-E", str(Path(kernel.__file__)), repr(time.monotonic() + run_s)]
+    return [sys.executable, "-S", "-E", str(Path(busy.__file__)), repr(time.monotonic() + run_s)]
 
 
 @dataclass

@@ -1,1 +1,0 @@
-"""Learned policies as schedulers."""
