@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sil.outcome.jobs import BOUND_S, ENDINGS, batsim_jobs
 from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
-from sil.trace.held import N_GPUS, texts_of
+from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.recorder import ROW
 
 COLUMNS = (*ROW, "tasks")
@@ -95,7 +95,7 @@ class FinishedJobs:
             "tasks": pl.Series(facts.tasks[places]),
         }
         if self._wanted is not Wanted.STATISTICS:
-            columns["machines"] = texts_of(*facts.held("machines", places))
+            columns["machines"] = facts.frame(["machines"], places).select(MACHINES_AS_TEXT).to_series()
         if self._has_gpus:
             columns["gpus_had"] = facts.frame(["shares"], places).select(N_GPUS).to_series()
         return pl.DataFrame(columns)

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from scheduler.core.arrays import Flags, Ints, Ints2
 from scheduler.model import Share
@@ -26,7 +25,6 @@ SHARES = pl.List(pl.Struct({"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int
 """The GPUs are the bits of a number: bit k is set for GPU k."""
 HELD: Schema = {"machines": MACHINES, "shares": SHARES}
 _ARROW = arrow_schema(HELD)
-_TEXT = pa.large_string()
 
 Intervals = tuple[Interval, ...]
 T = TypeVar("T")
@@ -65,15 +63,6 @@ def machines_of(ends: Ints, nodes: Ints) -> tuple[Ints, Ints2]:
     last = keys[np.roll(is_first, -1)] % width
     n_intervals = np.bincount(of_list, minlength=n_lists)
     return np.concatenate([[0], np.cumsum(n_intervals)]), np.column_stack([first, last]) + begin
-
-
-def texts_of(ends: Ints, intervals: Ints2) -> pl.Series:
-    """Lists of intervals, which end as in `arrow_column`, as texts like `0-3 5`."""
-    first, last = intervals.T
-    both = pa.array(first).cast(_TEXT), pa.array(last, mask=first == last).cast(_TEXT)
-    texts = pc.binary_join_element_wise(*both, pa.scalar("-", _TEXT), null_handling="skip")
-    lists = pa.LargeListArray.from_arrays(pa.array(ends), texts)
-    return pl.Series(pc.binary_join(lists, pa.scalar(" ", _TEXT)))
 
 
 def intervals_in(machines: pl.Series) -> list[Intervals | None]:
@@ -121,9 +110,7 @@ def with_texts(fact: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _FIRST, _LAST = (pl.element().struct.field(name) for name in ("first", "last"))
-_INTERVAL = (
-    pl.when(_FIRST == _LAST).then(_FIRST.cast(pl.String)).otherwise(pl.concat_str(_FIRST, pl.lit("-"), _LAST))
-)
+_INTERVAL = pl.concat_str(_FIRST, pl.when(_FIRST != _LAST).then(_LAST), separator="-", ignore_nulls=True)
 MACHINES_AS_TEXT = pl.col("machines").list.eval(_INTERVAL).list.join(" ")
 """Like `0-3 5`."""
 N_GPUS = pl.col("shares").list.eval(pl.element().struct.field("gpus").bitwise_count_ones()).list.sum()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import socket
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
-from multiprocessing.connection import wait
 from typing import Any
 
 from sil.workers import channel
@@ -44,7 +44,7 @@ class Processes(Concurrent):
             outcomes = [(worker, found) for worker in self._busy if (found := _outcome(worker)) is not None]
             if outcomes:
                 return [(self._settled(worker, outcome), outcome) for worker, outcome in outcomes]
-            wait([worker.fileno() for worker in self._busy], LOOK_EVERY_S)
+            select.select([*self._busy], [], [], LOOK_EVERY_S)
 
     def _settled(self, worker: OwnProcess, outcome: Outcome) -> Item:
         """The item of an outcome. Its worker is free for the next one, or ended."""
