@@ -1,8 +1,8 @@
 """Compiles the modules that have a `.pxd` file beside them, and the clock of Slurm's controller.
 
-A compiled module is plain Python; its `.pxd` file gives it the types of C. Wheels carry the machine code. For
-an editable installation, it is beside the sources, and `python hatch_build.py` compiles again what has
-changed. With SIL_BOUNDS_CHECKS=1, an index that is out of bounds raises an IndexError.
+A compiled module is plain Python; its `.pxd` file gives it the types of C. The machine code is written
+beside the sources, from where wheels take it; `python hatch_build.py` compiles again what has changed. With
+SIL_BOUNDS_CHECKS=1, an index that is out of bounds raises an IndexError.
 """
 
 from __future__ import annotations
@@ -50,12 +50,9 @@ class Compiled(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        if version == "editable":
-            compile_modules()
-        else:
-            made = ROOT / "build" / f"wheel-{sysconfig.get_config_var('SOABI')}"
-            files = compile_modules(made)
-            build_data["force_include"] |= {str(made / file): file for file in files}
+        files = compile_modules()
+        if version != "editable":
+            build_data["force_include"] |= {str(ROOT / file): file for file in files}
 
 
 def sources() -> list[Path]:
@@ -64,11 +61,9 @@ def sources() -> list[Path]:
     return sorted(types.with_suffix(".py") for types in found)
 
 
-def compile_modules(target: Path | None = None) -> list[str]:
-    """Compile what has changed, into `target` or beside the sources.
-
-    Returns the files of machine code. Raises SystemExit with a sentence.
-    """
+def compile_modules() -> list[str]:
+    """Compile what has changed. Returns the files of machine code for this Python, which are beside the
+    sources. Raises SystemExit with a sentence."""
     os.chdir(ROOT)
     _choose_compiler()
     options: dict[str, Any] = {
@@ -94,8 +89,7 @@ def compile_modules(target: Path | None = None) -> list[str]:
         extensions.append(Extension("sil.slurm.clock.preloaded", clock, **made_with))
     warnings.simplefilter("ignore", SetuptoolsDeprecationWarning)  # of a command that is not used
     build = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
-    build.inplace = target is None
-    build.build_lib = str(target or "build/lib")
+    build.inplace = True
     build.build_temp = "build/objects"
     build.parallel = os.cpu_count()
     build.force = CHECKS_BOUNDS
