@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -39,8 +40,9 @@ DIRECTIVES = {
 SHARED = "scheduler.core._shared"
 """What Cython adds to all modules."""
 FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0", "-w"]
-"""For any processor, since clones on network drives are shared by several kinds. The same sums on each: no
-multiplication is fused with an addition."""
+"""No multiplication is fused with an addition: the same sums on all processors."""
+if platform.machine() in ("x86_64", "AMD64"):
+    FLAGS += ["-mavx2", "-mbmi2"]  # which Polars needs, too; more is not there on all computers of a site
 
 
 class Compiled(BuildHookInterface):

@@ -1,6 +1,7 @@
 cimport cython
 cdef long AFTER_ALL
 
+@cython.final
 cdef class FreeIntervals:
     cdef readonly long n, n_nodes
     cdef readonly Py_ssize_t n_bounds
@@ -11,6 +12,7 @@ cdef class FreeIntervals:
     cpdef bint is_free(self, long first, long last)
     cdef void take_before(self, InOrder cursor) noexcept
 
+@cython.final
 cdef class InOrder:
     cdef FreeIntervals free
     cdef Py_ssize_t at

@@ -9,6 +9,7 @@ cdef double inf
 cdef Py_ssize_t NONE
 cdef int SJF, NO_BACKFILLING, IN_ORDER, CONSERVATIVE
 
+@cython.final
 cdef class IdenticalNodes(Queue):
     cdef readonly FreeIntervals free
     cdef InOrder cursor

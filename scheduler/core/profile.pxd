@@ -1,7 +1,9 @@
+cimport cython
 from scheduler.core.releases cimport Releases
 
 cdef double inf
 
+@cython.final
 cdef class Profile:
     cdef readonly Py_ssize_t n
     cdef readonly double[::1] time_s

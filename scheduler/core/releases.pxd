@@ -1,5 +1,7 @@
+cimport cython
 cdef long AFTER_ALL
 
+@cython.final
 cdef class Releases:
     cdef readonly Py_ssize_t n
     cdef readonly double[::1] end_s

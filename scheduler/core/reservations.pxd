@@ -6,6 +6,7 @@ from scheduler.core.starting cimport Starting
 
 cdef double inf
 
+@cython.final
 cdef class Reservations:
     cdef readonly Py_ssize_t n, n_waiting
     cdef readonly long[::1] jobs

@@ -1,3 +1,5 @@
+cimport cython
+@cython.final
 cdef class Starting:
     cdef public Py_ssize_t n
     cdef readonly Py_ssize_t room

@@ -1,6 +1,8 @@
+cimport cython
 cdef double inf
 cdef Py_ssize_t NONE
 
+@cython.final
 cdef class WaitingTree:
     cdef readonly Py_ssize_t capacity, n_places
     cdef readonly long[::1] n_jobs, job, slot

@@ -17,7 +17,7 @@ from scheduler.core.codes import NONE
 
 def after(k: int) -> int:
     """The next node of a walk from left to right after the subtree of node k; 0 = none."""
-    while k % 2 == 1:
+    while k & 1:
         k >>= 1
     return k + 1 if k > 0 else 0
 
@@ -132,7 +132,7 @@ class WaitingTree:
         """The number of jobs before the one in a place."""
         k, rank = self.capacity + place, 0
         while k > 1:
-            if k % 2 == 1:
+            if k & 1:
                 rank += self.n_jobs[k - 1]
             k >>= 1
         return rank

@@ -4,6 +4,7 @@ cdef double inf
 cdef long NONE
 cdef unsigned long MASK
 
+@cython.final
 cdef class Annealing:
     cdef const double[:, ::1] times_s
     cdef const long[:, ::1] favourites

@@ -1,8 +1,10 @@
+cimport cython
 from scheduler.mapping.core.lines cimport Lines
 
 cdef double inf, ALIKE
 cdef long NONE
 
+@cython.final
 cdef class Groups:
     cdef Lines lines
     cdef readonly Py_ssize_t n_blocks

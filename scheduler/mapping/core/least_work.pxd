@@ -4,6 +4,7 @@ from scheduler.mapping.core.lines cimport Lines
 cdef double inf
 cdef Py_ssize_t N_STEPS
 
+@cython.final
 cdef class LeastWork:
     cdef double[::1] slowness, work_s, least_s, speed_at
     cdef readonly object by_work

@@ -2,6 +2,7 @@ cimport cython
 cdef double inf
 cdef long NONE, LAST_INDEX
 
+@cython.final
 cdef class Lines:
     cdef const double[:, ::1] by_job_class_s, by_machine_class_s
     cdef const long[::1] jobs, first_job, machines, first_machine

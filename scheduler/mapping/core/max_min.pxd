@@ -6,6 +6,7 @@ from scheduler.mapping.core.lines cimport Lines
 cdef double inf, SLACK
 cdef long NONE, LAST_INDEX
 
+@cython.final
 cdef class MaxMin:
     cdef Lines lines
     cdef Groups groups

@@ -5,6 +5,7 @@ from scheduler.mapping.core.sorting cimport Sorting
 cdef double inf
 cdef long NONE, LAST_INDEX, FEW_LEFT
 
+@cython.final
 cdef class MinMin:
     cdef Lines lines
     cdef Sorting sorting

@@ -2,6 +2,7 @@ cimport cython
 cdef double inf
 cdef long NONE
 
+@cython.final
 cdef class Clusters:
     cdef const double[:, ::1] by_job_class_s, times_s
     cdef const long[::1] jobs, first_job, machines, first_machine

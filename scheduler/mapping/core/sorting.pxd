@@ -1,6 +1,7 @@
 cimport cython
 cdef Py_ssize_t SHORT, DEPTH
 
+@cython.final
 cdef class Sorting:
     cdef const double[:, ::1] times_s
     cdef const long[::1] first_of
@@ -9,7 +10,7 @@ cdef class Sorting:
     cdef long[::1] sorted_to, depth
     cdef Py_ssize_t end_of_stretch(self, long k) noexcept
     cdef void sort_on(self, long k) noexcept
-    @cython.locals(cut=cython.Py_ssize_t)
+    @cython.locals(cut=cython.Py_ssize_t, order=cython.long[::1], times_s='const double[::1]')
     cdef Py_ssize_t split(self, long k, Py_ssize_t begin, Py_ssize_t end) noexcept
     cdef bint comes_before(self, long k, long a, long b) noexcept
     cdef Py_ssize_t end_of_run(self, long k, Py_ssize_t x) noexcept

@@ -55,22 +55,23 @@ class Sorting:
 
     def split(self, k: int, begin: int, end: int) -> int:
         """Partition by a pivot; returns where the second part begins. Neither part is empty."""
+        order, times_s = self.order[k], self.times_s[k]
         step, pivot_at = (end - begin) // 5, begin
         for y in range(1, 5):
-            if self.comes_before(k, self.order[k, begin + y * step], self.order[k, pivot_at]):
+            if self.comes_before(k, order[begin + y * step], order[pivot_at]):
                 pivot_at = begin + y * step
-        pivot = self.order[k, pivot_at]
-        self.order[k, pivot_at] = self.order[k, begin]
-        self.order[k, begin] = pivot
-        pivot_s, cut = self.times_s[k, pivot], begin + 1
+        pivot = order[pivot_at]
+        order[pivot_at] = order[begin]
+        order[begin] = pivot
+        pivot_s, cut = times_s[pivot], begin + 1
         for x in range(begin + 1, end):  # without branches that are hard to predict
-            c = self.order[k, x]
-            self.order[k, x] = self.order[k, cut]
-            self.order[k, cut] = c
-            if self.times_s[k, c] == pivot_s:
+            c = order[x]
+            order[x] = order[cut]
+            order[cut] = c
+            if times_s[c] == pivot_s:
                 cut += self.comes_before(k, c, pivot)
             else:
-                cut += self.times_s[k, c] < pivot_s
+                cut += times_s[c] < pivot_s
         return cut
 
     def comes_before(self, k: int, a: int, b: int) -> bool:

@@ -24,6 +24,7 @@ cdef class Shadow:
     cdef bint would_delay(self, Py_ssize_t kind, Rows rows, Py_ssize_t begin, Py_ssize_t after) noexcept
     cpdef bint runs_to_stop(self, Held held, long[::1] firsts, Py_ssize_t kind, long chunks, unsigned char[::1] stopped) except -1
 
+@cython.final
 cdef class EasyRule(Rule):
     cdef OnNodes queue
     cdef Ranking ranking

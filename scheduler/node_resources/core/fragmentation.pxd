@@ -5,6 +5,7 @@ from scheduler.node_resources.core.state cimport NodeState
 cdef long NONE, WHOLE, ONE
 cdef Py_ssize_t CORES
 
+@cython.final
 cdef class Typical:
     cdef long[::1] cores, gpus, gpu_share, gpu_types
     cdef double[::1] weight

@@ -20,6 +20,7 @@ cdef class Freed:
     cdef void add(self, long place, double from_s, double until_s) noexcept
     cdef void forget(self) noexcept
 
+@cython.final
 cdef class ReservingRule(Rule):
     cdef OnNodes queue
     cdef Ranking ranking

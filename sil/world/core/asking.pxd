@@ -1,3 +1,4 @@
+cimport cython
 from sil.world.core.identical cimport OnIdenticalNodes
 from sil.world.core.observation cimport Views
 
@@ -5,10 +6,12 @@ cdef int ROUND, ALL_ENDED, STUCK, GOES_ON, ASKS
 cdef long NO_ANSWER, NO_JOB
 cdef double inf
 
+@cython.final
 cdef class Asking(OnIdenticalNodes):
     cdef int go_on(self, Views views, Py_ssize_t at) except -1
     cdef int answered(self, Views views, Py_ssize_t at, Py_ssize_t row) except -1
 
+@cython.final
 cdef class Answers:
     cdef readonly object numbers
     cdef long[::1] state, action, job, size

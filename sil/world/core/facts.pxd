@@ -1,3 +1,5 @@
+cimport cython
+@cython.final
 cdef class Facts:
     cdef public Py_ssize_t n, n_decisions
     cdef readonly Py_ssize_t room, room_for_decisions

@@ -10,6 +10,7 @@ cdef Py_ssize_t NONE
 cdef long PAUSE_AFTER, MOST_IDLE_ROUNDS
 cdef double LEAST_STEP_S
 
+@cython.final
 cdef class Estimates:
     cdef int by
     cdef long[::1] n_corrections, n_last

@@ -9,6 +9,7 @@ cdef int OF_SIZE, OF_ESTIMATE, OF_WAIT, FITS, IS_IN_TIME, OF_FREE, OF_WAITING, O
 cdef Py_ssize_t NONE
 cdef double LARGEST
 
+@cython.final
 cdef class Views:
     cdef readonly object seen
     cdef readonly Py_ssize_t window

@@ -5,6 +5,7 @@ from sil.world.core.loop cimport Replay
 cdef long WHOLE
 cdef Py_ssize_t CORES
 
+@cython.final
 cdef class ReplayOnNodes(Replay):
     cdef readonly OnNodes nodes
     @cython.locals(total=long)

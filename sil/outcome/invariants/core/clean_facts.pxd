@@ -21,6 +21,10 @@ cdef class CleanFacts:
 
 cdef class OnMachines(CleanFacts):
     cdef unsigned char[::1] busy
+    @cython.locals(busy='unsigned char[::1]', down='unsigned char[::1]', found='unsigned char', first=cython.Py_ssize_t, last=cython.Py_ssize_t)
+    cdef bint take(self, Py_ssize_t begin, Py_ssize_t after, Py_ssize_t request) noexcept
+    @cython.locals(busy='unsigned char[::1]', first=cython.Py_ssize_t, last=cython.Py_ssize_t)
+    cdef void give_back(self, Py_ssize_t begin, Py_ssize_t after, Py_ssize_t request) noexcept
 
 cdef class OnNodes(CleanFacts):
     cdef unsigned char[::1] whole

@@ -171,20 +171,26 @@ class OnMachines(CleanFacts):
         self.busy = np.zeros(n_machines, np.uint8)
 
     def take(self, begin: int, after: int, request: int) -> bool:
+        busy, down = self.busy, self.down
         for row in range(begin, after):
             first, last = self.held[row, FIRST], self.held[row, LAST]
-            if first < 0 or last < first or last >= len(self.busy):
+            if first < 0 or last < first or last >= len(busy):
+                return False
+            found = 0
+            for machine in range(first, last + 1):  # which processors do for many at a time
+                found |= busy[machine] | down[machine]
+            if found:
                 return False
             for machine in range(first, last + 1):
-                if self.busy[machine] or self.down[machine]:
-                    return False
-                self.busy[machine] = True
+                busy[machine] = 1
         return begin < after
 
     def give_back(self, begin: int, after: int, request: int) -> None:
+        busy = self.busy
         for row in range(begin, after):
-            for machine in range(self.held[row, FIRST], self.held[row, LAST] + 1):
-                self.busy[machine] = False
+            first, last = self.held[row, FIRST], self.held[row, LAST]
+            for machine in range(first, last + 1):
+                busy[machine] = 0
 
 
 class OnNodes(CleanFacts):
