@@ -73,7 +73,7 @@ _NAMES = {
     "free_nodes.placer": "Placer",
     "time_shared.problem": "TimeSharedProblem",
 }
-"""By module."""
+"""The public names by module."""
 
 __all__ = sorted(" ".join(_NAMES.values()).split())
 

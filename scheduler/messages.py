@@ -1,4 +1,4 @@
-"""What people read: errors that they can correct, counts and names in sentences, and text without tricks."""
+"""Text for people: errors that they can correct, counts and names in sentences, printable text."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from unicodedata import category
 
 MOST_SHOWN = 10
 MOST_LETTERS = 2_000
-"""Of an error message."""
+"""The length of the longest error message, in characters."""
 _NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
 
 
 class ShortInNotebooks(Exception):
-    """An exception of which notebooks show the lines of the user's own code, and the message."""
+    """An exception that notebooks show with only the lines of the user's own code, and the message."""
 
     def _render_traceback_(self) -> list[str]:
-        """The protocol of IPython."""
         import traceback  # takes time to load
 
         lines = [frame for error in (self, self.__cause__) if error is not None for frame in _of_user(error)]
@@ -31,14 +30,14 @@ class UserError(ShortInNotebooks, ValueError):
     """An error that the user can correct. The message is one sentence for the user."""
 
     def __str__(self) -> str:
-        """Shortened, since it may quote a line or a name of any length."""
+        """The message, shortened, since it may quote a line or a name of any length."""
         text, half = super().__str__(), MOST_LETTERS // 2
         return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
 
 
 def _of_user(error: BaseException) -> list[Any]:
-    """The lines of the traceback that are neither of IPython, nor of this package or one installed beside it,
-    nor below these again."""
+    """The lines of the traceback that are neither of IPython, nor of this package or one installed with it,
+    nor below these."""
     import traceback
 
     installed = os.path.dirname(os.path.dirname(__file__))
@@ -56,9 +55,9 @@ def _of_user(error: BaseException) -> list[Any]:
 
 
 def printable(text: str) -> str:
-    """The text without characters that a terminal obeys or that are invisible: control characters, of which
-    escape sequences consist, marks of direction, and halves of characters. These are written as in TOML and
-    JSON, like \\u001b. Ends of lines, tabs and spaces of all kinds stay."""
+    """The text with characters escaped that a terminal interprets or that are invisible: control characters
+    (also escape sequences), bidirectional controls, and surrogates. They are escaped as in TOML and JSON:
+    \\u001b. Line ends, tabs and all spaces stay."""
     return text if text.isprintable() else _NOT_PLAIN.sub(_visible, text)
 
 
@@ -83,5 +82,5 @@ def plural(n: int, noun: str) -> str:
 
 
 def abbreviated(names: Sequence[str]) -> str:
-    """The names, of which there may be thousands, as far as a sentence has room: "a, b, ..."."""
+    """As many of the names, of which there may be thousands, as a sentence has room for: "a, b, ..."."""
     return ", ".join([*names[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])])

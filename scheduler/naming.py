@@ -1,4 +1,4 @@
-"""Names with parameters, `name(parameter=value, ...)`; choices by name; what a wrong name may have meant."""
+"""Names with parameters, `name(parameter=value, ...)`; choices by name; suggestions for wrong names."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def split(name: str) -> tuple[str, dict[str, Value]]:
 
 
 def _value(name: str, parameter: str, node: ast.expr) -> Value:
-    """A literal; a bare word is a string."""
     if isinstance(node, ast.Name):
         words: dict[str, Value] = {"true": True, "false": False}
         return words.get(node.id, node.id)
@@ -94,7 +93,7 @@ class Choice(StrEnum):
 
     @property
     def code(self) -> int:
-        """Its position, by which compiled functions know it."""
+        """Its position in the enumeration, which compiled code uses."""
         return list(type(self)).index(self)
 
     @classmethod
@@ -104,7 +103,7 @@ class Choice(StrEnum):
 
 
 def advice(name: str, known: Collection[str], built_in: Mapping[Kind, Collection[str]]) -> str:
-    """A clause with what to write instead of an unknown name."""
+    """A clause that suggests what to write instead of an unknown name."""
     several = [part.strip() for part in name.split(",")]
     if len(several) > 1 and {*several} <= {*known}:
         return f"; name {' and '.join(several)} separately"

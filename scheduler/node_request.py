@@ -38,13 +38,13 @@ def alike(nodes: Iterable[Node]) -> list[tuple[Node, int]]:
 
 @dataclass(frozen=True)
 class Partition:
-    """A set of nodes, those that name it, which may overlap others, and the limits of its jobs."""
+    """The nodes that name it, which other partitions may share, and the limits of its jobs."""
 
     name: str
     max_time_s: float | None = None
     max_nodes: int | None = None
     is_exclusive: bool = False
-    """Its jobs take whole nodes."""
+    """Whether its jobs take whole nodes."""
     default_time_s: float | None = None
     """The time limit of a job that requests none."""
 
@@ -86,18 +86,17 @@ class Gpus:
 
 MOST_CORES = 1e12
 MOST_GPUS = 63
-"""On a node, and types at a site: both are bits of an integer."""
+"""The most GPUs of a node, and GPU types of a site: both are bits of an integer."""
 
 
 @dataclass(frozen=True)
 class Request:
     """`chunks` equal chunks, each on one node, at most `most_on_node` of them on the same node.
 
-    n nodes with so much on each are n chunks with `most_on_node=1`; n tasks are n chunks. `others` are the
+    n whole requests of a node are n chunks with `most_on_node=1`; n tasks are n chunks. `others` are the
     site's own resources by name. An exclusive job takes whole nodes, on which nothing else runs.
     `site_resources` are by name what the job, whatever its chunks, has of resources of the whole site, like
-    software licences.
-    """
+    software licences."""
 
     chunks: int = 1
     cores: float = 1.0
@@ -107,9 +106,9 @@ class Request:
     most_on_node: int | None = 1
     exclusive: bool = False
     features: frozenset[str] = frozenset()
-    """Each node has all of these; `a|b` is any of several."""
+    """Features that each node must have; `a|b` is any of several."""
     partitions: frozenset[str] = frozenset()
-    """Any of these; any node if empty."""
+    """Partitions in one of which the job may run; any node if empty."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,10 +158,10 @@ class Request:
         return min(most)
 
     def beyond(self, site_resources: Mapping[str, int]) -> str | None:
-        """What the site has of a resource of which the job requests more, like "5 matlab" or "no matlab".
+        """The amount that the site has of a resource of which the job requests more, like "5 matlab" or "no
+        matlab".
 
-        None if it has enough of all. Ties: the first by name.
-        """
+        None if it has enough of all. Ties: the first by name."""
         for name, amount in sorted(self.site_resources.items()):
             if amount > (has := site_resources.get(name, 0)):
                 return f"{has:,} {name}" if has else f"no {name}"

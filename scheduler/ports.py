@@ -35,7 +35,7 @@ class Scheduler(Protocol[P, D]):
 
 
 AnyScheduler = Scheduler[Any, Any]
-"""Of a kind that is known when the program runs."""
+"""A scheduler of a kind that is known only at run time."""
 
 
 class Clock(Protocol):

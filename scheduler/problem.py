@@ -82,7 +82,7 @@ class LazyJobs(Sequence[Job], ABC):
 
     @property
     def ids(self) -> list[JobId]:
-        """Of all jobs, in order."""
+        """The ids of all jobs, in order."""
         return [job.id for job in self]
 
     def __getitem__(self, i: Any) -> Any:
@@ -93,7 +93,8 @@ class LazyJobs(Sequence[Job], ABC):
 
 
 Use = Callable[[int, Job, Start, NodeSet], Violation | None]
-"""Starts job i on nodes, those of its start, beside those started before; the rule that this breaks."""
+"""Starts job i on the nodes of its start, in addition to those started before. Returns the rule that this
+breaks."""
 
 
 def first_violation(
@@ -175,7 +176,7 @@ def _wrong(
 
 
 def too_few_or_many(job: Job, nodes: NodeSet, n_tasks: int) -> Violation | None:
-    """Each task of a job is on a node of its own."""
+    """The violation if a job does not get one node for each of its tasks."""
     if nodes.n == n_tasks:
         return None
     message = f"job {job.id} needs {counted(n_tasks, 'node')} and is started on {nodes.n}: {nodes}"

@@ -38,7 +38,7 @@ ON_MACHINES = {
     "optimal": "scheduler.mapping.optimal:Optimal",
     "pjs_optimal": "scheduler.mapping.optimal:PjsOptimal",
 }
-"""They map jobs to machines."""
+"""Schedulers that map jobs to machines."""
 
 _ON_CLUSTERS = ("pjs", "pjs_try_next", "gsa", "pjs_optimal")
 ON_SINGLE_MACHINES = frozenset(target for name, target in ON_MACHINES.items() if name not in _ON_CLUSTERS)
@@ -53,7 +53,8 @@ ON_SHARED_NODES = {
     "promising": "scheduler.time_shared.promises:Promising",
     "loras": "scheduler.time_shared.loras:Loras",
 }
-"""They start jobs on time-shared nodes. The first five are compositions from Hanzich et al. 2006."""
+"""Schedulers that start jobs on time-shared nodes. The first five are compositions from Hanzich et al.
+2006."""
 
 ON_FREE_NODES = {
     "fcfs": "rigid(backfilling=none)",
@@ -63,7 +64,7 @@ ON_FREE_NODES = {
     "conservative": "scheduler.free_nodes.rigid:Conservative",
     "rigid": "scheduler.free_nodes.rigid:Rigid",
 }
-"""They start rigid jobs on free nodes."""
+"""Schedulers that start rigid jobs on free nodes."""
 
 BUILT_IN = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
@@ -74,7 +75,8 @@ _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 _KIND_OF_TARGET = {target: kind for kind, targets in BUILT_IN.items() for target in targets.values()}
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
-"""They solve an optimisation problem, which takes long unless jobs and machines fall into few classes."""
+"""Schedulers that solve an optimisation problem, which takes long unless jobs and machines fall into few
+classes."""
 
 
 class SchedulerNotLoaded(UserError):
@@ -90,7 +92,7 @@ class Source(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, object]:
-        """Arguments for it."""
+        """Arguments for the constructor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,6 @@ class SchedulerSpec:
 
     @property
     def _given(self) -> Iterable[tuple[str, object]]:
-        """The arguments that were given with the name or the source."""
         return self.parameters if self.source is None else self.source.parameters.items()
 
 
@@ -221,7 +222,7 @@ def _misnamed() -> Iterator[None]:
 
 
 def _named(name: str) -> SchedulerSpec:
-    """What the name alone tells."""
+    """The scheduler of a name, as far as the name alone tells."""
     base, parameters = naming.split(name)
     composed = base
     if "(" in (composition := _COMPOSED.get(base, "")):
@@ -287,7 +288,6 @@ def _check_parameters(spec: SchedulerSpec) -> None:
 
 
 def _target(base: str) -> str:
-    """The "module:Class" of a name without parameters."""
     if ":" in base:
         return base
     if base in _ALL_BUILT_IN:  # before all installed packages are read
@@ -311,8 +311,8 @@ def modules_of(names: Iterable[str]) -> list[str]:
 
 
 def plugins() -> list[EntryPoint]:
-    """Schedulers of installed packages, in order of names. The current folder is no place of installed
-    packages, although modules are found there: it may be somebody else's."""
+    """Schedulers of installed packages, in order of names. The current folder is not searched, although
+    modules are found there: it may belong to another user."""
     here = Path.cwd()
     return sorted(
         point

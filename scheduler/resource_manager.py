@@ -51,7 +51,7 @@ class Characterisation(Protocol):
     """What jobs require, as measured in isolation."""
 
     def requirement(self, job: Job) -> Requirement | None:
-        """None if jobs like this one have not been measured."""
+        """The requirement of a job; None if jobs like it have not been measured."""
         ...
 
 
@@ -81,13 +81,13 @@ class OnFreeNodes:
     n_nodes: int
     run_times: RuntimeEstimator
     monitor: NodeMonitor | None = None
-    """None: nodes do not fail."""
+    """Reports nodes that fail; None: nodes do not fail."""
     nodes: tuple[Node, ...] = ()
     """What each node has; empty if they are identical."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     """By name; partitions of nodes that are not listed have no limits."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
-    """What there is of resources of the whole site, like software licences, by name."""
+    """The amounts of resources of the whole site, like software licences, by name."""
 
     @property
     def n_places(self) -> int:
@@ -118,7 +118,7 @@ Ports = OnMachines | OnFreeNodes | OnSharedNodes
 
 
 class Manager(ABC):
-    """What takes in notices, which may arrive late, and gives orders in its rounds."""
+    """Processes notices, which may arrive late, and gives orders in its rounds."""
 
     wants_round: bool = False
     """Set it when there is something to decide; clear it in `run_round`."""
@@ -128,7 +128,7 @@ class Manager(ABC):
 
     @abstractmethod
     def handle(self, notice: Notice) -> str | None:
-        """Take in a notice. Returns the reason for refusing the job of `JobArrived`, otherwise None."""
+        """Process a notice. Returns the reason for refusing the job of `JobArrived`, otherwise None."""
 
     @abstractmethod
     def run_round(self) -> None:

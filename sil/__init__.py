@@ -1,4 +1,4 @@
-"""The testbed: puts a real scheduler in a loop with fake machines, and tells what came of it."""
+"""The testbed: runs a real scheduler in a loop with simulated machines, and evaluates the results."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 
 def _leave_out_current_folder() -> None:
-    """Before anything else is imported for the command `sil`, or `python -m sil`: files of the current folder
-    may have the names of modules that libraries look for. Those of schedulers are found all the same
-    (`sil.runs.under_test.Isolation`)."""
+    """Take the current folder off the path, before anything else is imported for the command `sil`, or
+    `python -m sil`: its files may have the names of modules that libraries look for. Modules of schedulers
+    are found all the same (`sil.runs.under_test.Isolation`)."""
     program = os.path.basename(sys.argv[0]) if sys.argv else ""
     if program not in ("sil", "sil.exe") and (program != "-m" or "sil" not in sys.orig_argv):
         return
@@ -80,7 +80,7 @@ __all__ = sorted(["__version__", *_PLACE_OF])
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when it is used, since commands import this package, too, and have to start fast."""
+    """Load a name when it is used, since commands import this package, too, and have to start fast."""
     if name == "__version__":
         return import_module("sil.settings.files").package_version()
     if name not in _PLACE_OF:

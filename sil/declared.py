@@ -83,12 +83,12 @@ class Field(NamedTuple):
 
 
 def choice(kind: type[Choice], value: str, name: str) -> Choice:
-    """Raises UserError if there is no such choice."""
+    """The choice of this name. Raises UserError if there is none."""
     return cast(Choice, Field(name, kind).checked(value, name))
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:
-    """Raises UserError unless it is a whole number from `least` on."""
+    """The value itself. Raises UserError unless it is a whole number from `least` on."""
     return int(Field(name, int, least, Setting(least=least)).checked(value, name))
 
 
@@ -96,12 +96,12 @@ _LISTED = re.compile(r"^( *)\* `(\w+)`: (.*(?:\n\1  .+)*)\n?", re.MULTILINE)
 
 
 def sentences(text: str | None) -> dict[str, str]:
-    """Those of a list in a docstring, by name."""
+    """The sentences of the list in a docstring, by name."""
     return {name: " ".join(sentence.split()) for _, name, sentence in _LISTED.findall(text or "")}
 
 
 def sentences_of(model: type) -> dict[str, str]:
-    """Of a class and those that it is derived from."""
+    """The sentences of a class and of those that it is derived from."""
     return {name: text for part in reversed(model.__mro__) for name, text in sentences(part.__doc__).items()}
 
 

@@ -10,7 +10,7 @@ OURS = "sil-testbed"
 PACKAGES = Path(__file__).parent.parent
 """The folder of our packages."""
 MARKS = {"scheduler": "The scheduler a site would run", "site_db": ""}
-"""What the docstrings of our packages beside `sil` say."""
+"""How the docstrings of our packages other than `sil` begin."""
 
 
 @cache

@@ -23,7 +23,7 @@ from site_db.files.input_errors import quoted
 from site_db.schema import Base
 
 MOST_REPORTED = 5
-"""Findings of a kind that are named."""
+"""The most findings of a kind that are named."""
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file raises; the second comes from the driver, whose messages quote the file."""
 _AMCHECK = "SELECT 1 FROM pg_extension WHERE extname = 'amcheck'"
@@ -57,7 +57,6 @@ def damages(session: Session) -> Iterator[str]:
 
 
 def _asked(session: Session, what: str, query: Any, messages: bool = True) -> Iterator[str]:
-    """What is wrong where a query raises an error, or returns `messages` about it."""
     try:
         with session.begin_nested():
             found = [row[0] for row in session.execute(query) if messages]
@@ -67,7 +66,7 @@ def _asked(session: Session, what: str, query: Any, messages: bool = True) -> It
 
 
 def of_sqlite(driver: sqlite3.Connection) -> Iterator[str]:
-    """As `damages`."""
+    """A sentence for each damage of an SQLite file, as `damages`."""
     with _texts_as_bytes(driver):
         yield from _findings(driver)
         for table in Base.metadata.sorted_tables:
@@ -82,8 +81,6 @@ def of_sqlite(driver: sqlite3.Connection) -> Iterator[str]:
 
 
 def _findings(driver: sqlite3.Connection) -> Iterator[str]:
-    """Of SQLite's own checks."""
-
     def shown(found: bytes) -> str:
         return quoted(found.decode(errors="replace")).strip("'")
 
@@ -101,7 +98,7 @@ def _findings(driver: sqlite3.Connection) -> Iterator[str]:
 
 @contextmanager
 def _texts_as_bytes(driver: sqlite3.Connection) -> Iterator[None]:
-    """Texts are read as bytes, since they may be no texts."""
+    """Read texts as bytes within this context, since they may be no texts."""
     before, driver.text_factory = driver.text_factory, bytes
     try:
         yield
@@ -143,7 +140,8 @@ def _fits(column: Column[Any], value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Saved:
-    """Of one table: how many rows were saved and left out, and whether more of them cannot be reached."""
+    """What was saved of one table: how many rows were saved and left out, and whether more of them cannot be
+    reached."""
 
     table: str
     saved: int
@@ -164,13 +162,13 @@ def copy_of(damaged: Path) -> Iterator[sqlite3.Connection]:
 
 
 _HEADER = 100
-"""Bytes of the header of an SQLite file: <https://www.sqlite.org/fileformat.html>."""
+"""The bytes of the header of an SQLite file: <https://www.sqlite.org/fileformat.html>."""
 _MOST_GROWTH = 100
 
 
 def _copy_file(damaged: Path, copy: Path) -> None:
-    """With its write-ahead log. A cut file gets empty pages for those that it lacks, without which SQLite
-    would open none of it."""
+    """Copy a file with its write-ahead log. A cut file gets empty pages for those that it lacks, without
+    which SQLite would open none of it."""
     for end in ("", "-wal"):
         if (part := Path(f"{damaged}{end}")).is_file():
             copyfile(part, f"{copy}{end}")
@@ -184,7 +182,7 @@ def _copy_file(damaged: Path, copy: Path) -> None:
 
 
 def is_of_version(old: sqlite3.Connection, version: str) -> bool:
-    """Whether a database is of a version; true if it cannot be read which it has."""
+    """Whether a database is of a version; true if its version cannot be read."""
     try:
         versions = old.execute("SELECT version_num FROM alembic_version").fetchall()
     except UNREADABLE:

@@ -143,16 +143,16 @@ class Estimator:
         self._layout = layout
         self._statistics: dict[Cell, RunStatistics] = {}
         self._individual_runs: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
-        """By job class: the machines with individual estimates."""
+        """The machines with individual estimates, by job class."""
         ratings = [[layout.rating_of_machine[j] for j in members] for members in layout.members]
         self._ratings = [None if None in some else sum(filter(None, some)) for some in ratings]
-        """Of each cluster."""
+        """The rating of each cluster."""
         self._merged: dict[tuple[int, PlaceKind | None], RunStatistics] = {}
-        """By job class: its runs on rated machines, on rated clusters, and (None) anywhere."""
+        """The runs of a job class on rated machines, on rated clusters, and (None) anywhere."""
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
         self._members_of_runs: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-        """By job class and cluster: the numbers of members of its runs there."""
+        """The numbers of members of the runs of a job class on a cluster."""
         self._classes = [
             {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
             for staff in layout.staff_s
@@ -187,10 +187,10 @@ class Estimator:
             self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on all slots, then clusters, with so many `members` (machines) of each.
+        """Expected seconds of `jobs` on all slots, then clusters, with the number of `members` (machines) of
+        each.
 
-        Resources with equal estimates share a column. Raises ValueError for an unknown job class.
-        """
+        Resources with equal estimates share a column. Raises ValueError for an unknown job class."""
         if tuple(members) != self._members:
             self._members = tuple(members)
             self._rows.clear()

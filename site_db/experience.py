@@ -73,7 +73,7 @@ class StatisticsReader:
     """Reads the statistics of a site in terms of its layout."""
 
     def __init__(self, session: Session, site: str) -> None:
-        """Raises UserError."""
+        """Read what statistics of a site refer to. Raises UserError."""
         reader = SiteReader(session, site)
         self._site_id = reader.site.id
         self.layout = reader.layout()
@@ -104,7 +104,7 @@ class StatisticsReader:
 
 
 MOST_ERRORS = 200_000
-"""Greatest number of predictions that are read, the latest ones of one scheduler."""
+"""The most predictions that are read, the latest ones of one scheduler."""
 
 
 class KnownError(NamedTuple):

@@ -24,12 +24,11 @@ from site_db.store import Address, Damaged, Rejected
 
 class ChainedJournal(ABC):
     """A journal whose entries are stored as texts, each with a checksum (CRC-32) of its text and all texts
-    before. So an entry that is changed, missing or in another place is found. Entries that somebody removes
-    from the end are not: the journal is then one that never had them.
+    before. So an entry that is changed, missing or in another place is found. Entries that are removed from
+    its end are not found: the journal is then one that never had them.
 
     An entry that could not be appended leaves the manager ahead of its journal. So no other follows, until
-    the journal is opened anew, for a manager that is made anew; it then has that entry, or has not.
-    """
+    the journal is opened anew, for a manager that is made anew; it then has that entry, or has not."""
 
     def __init__(self, shown: object, first_place: str) -> None:
         """`shown` is where the journal is, for messages, and `first_place` where its first entry is there."""
@@ -63,7 +62,7 @@ class ChainedJournal(ABC):
                 raise UserError(f"{self._place(number)}: {error}") from None
 
     def close(self) -> None:
-        """Let others open the journal."""
+        """Close the journal, so that others can open it."""
         self._takes_entries = False
 
     def __enter__(self) -> Self:
@@ -176,7 +175,7 @@ class FileJournal(ChainedJournal):
             self._write(f"{checksum:08x} {text}\n".encode("ascii"))
 
     def _write(self, line: bytes) -> None:
-        """Returns when the line is on the disk."""
+        """Write a line. Returns when it is on the disk."""
         rest = memoryview(line)
         while rest:
             rest = rest[self._file.write(rest) :]
@@ -209,7 +208,7 @@ class DatabaseJournal(ChainedJournal):
     """
 
     def __init__(self, address: Address) -> None:
-        """Open a journal; make it in an empty database, or in a new file. Raises DatabaseTrouble if the
+        """Open a journal; create it in an empty database, or in a new file. Raises DatabaseTrouble if the
         database cannot be used, UserError if it has other tables, or entries that are damaged."""
         super().__init__(address, "entry 1")
         self._engine = store.engine_at(address)

@@ -79,7 +79,6 @@ def _execute(session: Session, table: type[Base], rows: Rows, statement: str, id
 
 
 def _sql(session: Session, table: type[Base], rows: Rows, statement: str) -> str:
-    """A statement with the table, its columns, and a placeholder for each of them."""
     mark = "%s" if session.connection().dialect.name == "postgresql" else "?"
     columns, marks = ", ".join(f'"{column}"' for column in rows[0]), ", ".join([mark] * len(rows[0]))
     return statement.format(table=f'"{table.__tablename__}"', columns=columns, marks=marks, mark=mark)

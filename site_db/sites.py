@@ -27,7 +27,7 @@ from site_db.site_file.validation import errors
 from site_db.store import OF_DAMAGE, Address, DatabaseTrouble
 
 BYTES_OF_A_SLOT = 1_000
-"""Of memory: schedulers see each as a machine."""
+"""The memory for a slot, in bytes: schedulers see each as a machine."""
 
 
 def site_names(session: Session) -> Sequence[str]:
@@ -69,7 +69,7 @@ class SiteReader:
     """
 
     def __init__(self, session: Session, name: str) -> None:
-        """Raises UserError."""
+        """Read a site. Raises UserError if it does not exist."""
         self._session = session
         self.site = find_site(session, name)
         self._ids: dict[str, dict[str, int]] = {}

@@ -24,7 +24,7 @@ EXPECTED = (
     "--json)"
 )
 _DEEPEST = 40
-"""Sets of nodes that contain one another."""
+"""How deep sets of nodes may contain one another."""
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -63,12 +63,12 @@ class _Found:
     down: list[tuple[str, Line]] = field(default_factory=list)
     """Lists of nodes that take no jobs, and where that is said."""
     settings: dict[str, Line] = field(default_factory=dict)
-    """Of the site."""
+    """The settings of the site."""
     defaults: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of lines of each kind."""
+    """The defaults of lines of each kind."""
     ignored: IgnoredKeys = field(default_factory=IgnoredKeys)
     _members: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Of NodeSets."""
+    """The members of NodeSets."""
 
     def add(self, line: Line) -> None:
         kind = next((key for key in KINDS if key in line.values), None)
@@ -140,7 +140,6 @@ class _Found:
         return self.settings[key].values[key].lower() if key in self.settings else ""
 
     def _expanded(self, text: str, line: Line, who: str, within: tuple[str, ...] = ()) -> frozenset[str]:
-        """The nodes of a list, in which sets stand for their nodes."""
         found: set[str] = set()
         for name in hosts(line, text):
             if name in self.sets:

@@ -21,7 +21,7 @@ from site_db.migrations import HEAD, OLDEST, make_tables, version_of
 from site_db.schema import Base
 
 BUSY_TIMEOUT_S = 30.0
-"""How long a writer waits for another one."""
+"""The time that a writer waits for another one, in seconds."""
 CONNECT_TIMEOUT_S = 5
 _UNHEARD = logging.NullHandler()
 _SHARED: dict[str, Any] = {}
@@ -245,7 +245,8 @@ def in_sentences(address: Address) -> Iterator[None]:
 
 
 OF_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, exc.SQLAlchemyError)
-"""What may follow from values that no database written by `sil` has, and from messages that quote them."""
+"""Exceptions that may follow from values that no database written by `sil` has, and from messages that quote
+them."""
 
 
 def _trouble(address: Address, error: exc.DBAPIError) -> DatabaseTrouble:
@@ -267,9 +268,11 @@ def _trouble(address: Address, error: exc.DBAPIError) -> DatabaseTrouble:
 
 
 _PASSING_STATES = ("08", "57", "53", "58", "40")
-"""Lost connections, interrupted statements, lack of resources, failing disks, deadlocks."""
+"""The first digits of states that pass: lost connections, interrupted statements, lack of resources, failing
+disks, deadlocks."""
 _PASSING_REFUSALS = ("the database system is", "too many", "connection slots", "No space left")
-"""Of connections: the server starts, stops or recovers, has too many, or its disk is full."""
+"""Texts of refusals that pass: the server starts, stops or recovers, has too many connections, or its disk is
+full."""
 DAMAGED = (
     "the database file is damaged; restore it from a copy, or save what is intact: "
     "sil db salvage NEW.db --db DAMAGED.db"
@@ -278,7 +281,7 @@ _FULL = "there is no space left for the database"
 _FAILING = "the database cannot be read or written: the disk or the network file system fails"
 _LOCKED = "another process keeps the database locked; try again when it is done"
 _POSTGRESQL = {"53100": _FULL, "58030": _FAILING, "55P03": _LOCKED}
-"""By the state of the error."""
+"""The error and the sentence for a state of PostgreSQL."""
 _SQLITE: dict[str, tuple[type[DatabaseTrouble], str]] = {
     "database is locked": (Unreachable, _LOCKED),
     "locking protocol": (Unreachable, _LOCKED),
@@ -298,11 +301,11 @@ _SQLITE: dict[str, tuple[type[DatabaseTrouble], str]] = {
     "malformed": (Damaged, DAMAGED),
     "Could not decode": (Damaged, DAMAGED),
 }
-"""By what the driver says."""
+"""The error and the sentence for what SQLite's driver says."""
 
 
 def engine_at(address: Address) -> Engine:
-    """Of any database, which need not exist. Raises DatabaseTrouble without the driver for it."""
+    """An engine for any database, which need not exist. Raises DatabaseTrouble without the driver for it."""
     options: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "sil"}
     if address.is_sqlite:
         options = {"timeout": BUSY_TIMEOUT_S}

@@ -1,1 +1,1 @@
-"""How a resource manager survives unreliable messages and the end of its process."""
+"""Resource managers that survive unreliable messages and the end of their process."""

@@ -56,7 +56,7 @@ class Journal(Protocol):
 
 
 VERSION = 1
-"""Of the text. Raise it if the same text would mean something else."""
+"""The version of the text. Raise it if the same text would mean something else."""
 
 WITH_FIELDS: tuple[type, ...] = (
     DispatchOrder,
@@ -76,7 +76,7 @@ WITH_FIELDS: tuple[type, ...] = (
 """Named tuples and data classes that occur in entries. No others are made from a text."""
 
 _OTHERWISE_NAMED = {RunEnded: "Completion", RunLost: "Loss"}
-"""Their names in texts of version 1."""
+"""The names of these classes in texts of version 1."""
 
 
 class BadEntry(UserError):
@@ -111,7 +111,7 @@ def entry_of(text: str | bytes) -> JournalEntry:
 
 
 _OF_OTHER_TEXTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What follows from a text that is no entry, also in classes that check their fields."""
+"""Exceptions that a text which is no entry raises, also in classes that check their fields."""
 
 
 class _Form(NamedTuple):
@@ -123,7 +123,7 @@ class _Form(NamedTuple):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has of itself; tuples are arrays, and all else is an object with one name."""
+    """A value as JSON: a tuple is an array, and what JSON lacks is an object with one name."""
     kind = type(value)
     if kind in _OF_JSON or (kind is float and isfinite(value)):
         return value

@@ -23,11 +23,11 @@ DECIDES_BY_READS = "a manager with a journal decides by what it reads through it
 
 
 class JournalMismatch(Exception):
-    """A manager that was made anew does not do what the journal says it did. The message says where."""
+    """A restarted manager deviates from its journal. The message says where."""
 
 
 class JournalledManager(ManagerDecorator):
-    """Writes each call of a resource manager into a journal, and does it again when it is made anew.
+    """Writes each call of a resource manager into a journal, and replays them after a restart.
 
     An entry has the call, all that the manager read through its ports meanwhile (time, estimates, readings),
     and its orders. These are sent once the entry is durable: a call whose entry is not in the journal never
@@ -37,8 +37,7 @@ class JournalledManager(ManagerDecorator):
     make them idempotent. A restart costs as much as all calls in the journal.
 
     Raises JournalMismatch if the manager made anew reads more or less than the journal says, or orders
-    something else.
-    """
+    something else."""
 
     def __init__(self, ports: Ports, make: Make, journal: Journal) -> None:
         """`make` makes the manager, given its ports."""
@@ -117,7 +116,7 @@ class JournalledManager(ManagerDecorator):
 
 
 class _Tape:
-    """What is read through ports: recorded, or played again."""
+    """Records what is read through ports, or replays it."""
 
     def __init__(self) -> None:
         self.record()
@@ -174,11 +173,10 @@ def dependable(
     max_batch_requeue: int | None = None,
     journal: Journal | None = None,
 ) -> Make:
-    """Makes the manager that `make` makes, for ports with an `UnreliableDispatcher`.
+    """Wrap what makes a manager, so that its ports may have an `UnreliableDispatcher`.
 
     Jobs are requeued `max_batch_requeue` times after failed runs (None: without limit). With a journal, the
-    manager continues from it.
-    """
+    manager continues from it."""
 
     def limited(ports: Ports) -> Manager:
         manager = make(ports)

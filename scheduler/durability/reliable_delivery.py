@@ -36,7 +36,7 @@ def lead_of(order: DispatchOrder) -> int:
 
 
 LONGEST_RETRY = 16.0
-"""Times the first one; each retry waits twice as long as the one before."""
+"""The longest time between two tries, as a multiple of the first; each is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,13 @@ class Timeouts:
     """When an order is sent again, and when a silent machine counts as lost."""
 
     retry_s: float = 10.0
-    """Without an answer to an order; doubled with each retry, up to `LONGEST_RETRY` times this."""
+    """Seconds without an answer after which an order is repeated; doubled with each retry, up to
+    `LONGEST_RETRY` times this."""
     ping_s: float = 60.0
-    """Between pings of a machine that has runs."""
+    """Seconds between pings of a machine that has runs."""
     pings: int = 5
-    """Runs on a machine that has not answered so many pings in a row are abandoned. Pings are counted, not
-    seconds: a manager that was down itself has not heard from anybody."""
+    """Unanswered pings in a row after which the runs of a machine are abandoned. Pings are counted, not
+    seconds: a manager that was down itself has received no answers."""
 
 
 DEFAULT = Timeouts()
@@ -90,13 +91,13 @@ class ReliableDelivery(ManagerDecorator):
         self._open: dict[RunId, _Open] = {}
         self._abandoned: dict[RunId, DispatchOrder] = {}
         self._led: defaultdict[int, dict[RunId, None]] = defaultdict(dict)
-        """By machine: the runs that it leads and that are open or abandoned, in order."""
+        """The open or abandoned runs that each machine leads, in order."""
         self._unanswered: dict[int, int] = {}
-        """By machine that leads runs: how many pings it has not answered."""
+        """The number of pings that each machine with runs has not answered."""
         self._timers: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._n_timers = 0
         self._answers: dict[JobId, str | None] = {}
-        """To the jobs that were submitted."""
+        """The answers to the submitted jobs."""
         self._states = _MachineStates(ports.monitor)
         monitor: Any = self._states  # of any kind of ports
         self._manager = make(replace(ports, dispatcher=self, monitor=monitor))
@@ -167,7 +168,6 @@ class ReliableDelivery(ManagerDecorator):
             self._manager.handle(TimePassed())
 
     def dispatch(self, order: DispatchOrder) -> None:
-        """An order of the manager to start a run."""
         self._open[order.run] = _Open(order)
         lead = lead_of(order)
         if lead not in self._unanswered:
@@ -177,7 +177,6 @@ class ReliableDelivery(ManagerDecorator):
         self._send(order.run, self._timeouts.retry_s)
 
     def preempt(self, run: RunId) -> None:
-        """An order of the manager to stop a run."""
         known = self._open.get(run)
         if known is None or known.is_stopping:
             return
@@ -185,7 +184,6 @@ class ReliableDelivery(ManagerDecorator):
         self._send(run, self._timeouts.retry_s)
 
     def give_up(self, job: JobId, why: str) -> None:
-        """The manager does not run a job again."""
         self._network.give_up(job, why)
 
     def _send(self, run: RunId, retry_s: float) -> None:
@@ -221,13 +219,12 @@ class ReliableDelivery(ManagerDecorator):
         self._in(self._timeouts.ping_s, self._ping, machine)
 
     def _lost(self, order: DispatchOrder) -> None:
-        """The machines of a run are not used until they are released."""
         self._states.hold(order.machines)
         self._manager.handle(MonitorNews())
         self._manager.handle(RunLost(order.run, self._clock.now_s))
 
     def _is_over(self, run: RunId) -> bool:
-        """A notice says that a run is over. Returns whether that is news for the manager."""
+        """Note that a run is over. Returns whether that is news for the manager."""
         self._network.acknowledge(run)
         known = self._open.pop(run, None)
         if known is not None:
@@ -254,15 +251,15 @@ class ReliableDelivery(ManagerDecorator):
 
 
 class _MachineStates:
-    """A monitor to which machines are down, too, while they are held.
+    """A monitor that reports machines as down while they are held, too.
 
-    Readings have the times of the monitor that is watched, since the manager's own clock may be another one.
-    """
+    Readings have the times of the monitor that is watched, since the manager's own clock may be another
+    one."""
 
     def __init__(self, monitor: Any) -> None:
         self._monitor = monitor
         self._held: Counter[int] = Counter()
-        """By machine: how many reasons there are not to use it: abandoned runs, refused orders."""
+        """The number of reasons not to use each machine: abandoned runs, refused orders."""
         self._latest: dict[int, MachineReading] = {}
         self._new: list[Any] = []
 
@@ -279,7 +276,7 @@ class _MachineStates:
                 self._new.append(self._state_of(machine))
 
     def read(self, readings: Iterable[Any]) -> list[Any]:
-        """Those that tell the manager something: the others are of machines that are held."""
+        """The readings without those of held machines."""
         return [it for it in readings if not isinstance(it, MachineReading) or self._is_news(it)]
 
     def news(self) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""The state of nodes of which jobs use parts: what is free, which jobs wait, what runs hold until when."""
+"""The state of consumable nodes: what is free, which jobs wait, what runs hold until when."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from scheduler.node_set import NodeSet
 T = TypeVar("T", np.int64, np.float64)
 
 Key = tuple[int, float, JobId]
-"""Of a job in order of service: the rank of its queue, its arrival, and its id."""
+"""A job's key in order of service: the rank of its queue, its arrival, and its id."""
 
 
 class WaitingRequests(Waiting[OnNodes]):
     """Waiting jobs in order of service, and their requests as columns.
 
-    That is queue by queue, by rank from 0 on, and within a queue by arrival, then id.
-    """
+    Queues are served by rank from 0 on, and the jobs of a queue by arrival, then id."""
 
     def slot_at(self, i: int) -> int:
         return int(self._queue.in_order[i])
@@ -100,7 +99,6 @@ class WaitingRequests(Waiting[OnNodes]):
         return None if slot is None else (self._queue.rank[slot], self._job_in[slot].arrival_s, job)
 
     def _column(self, by_slot: NDArray[T]) -> NDArray[T]:
-        """(n,) by job, in order."""
         return np.asarray(by_slot)[self.slots]
 
 
@@ -129,7 +127,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         return self.queue.nothing_fits()
 
     def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
-        """A waiting job starts. Returns what it uses."""
+        """Start a waiting job. Returns what it uses."""
         slot, _ = self._running[run] = self.waiting.leave(job)
         if start.shares:
             used = rows_of(start.shares)
@@ -142,7 +140,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         return start.shares or shares_of(used)
 
     def set_available(self, node: int, is_available: bool) -> None:
-        """A node is up, or down. A run that holds it keeps it."""
+        """Mark a node as up or down. A run that holds it keeps it."""
         self.nodes.set_up(node, is_available)
 
     def first_row(self, run: RunId) -> int:
@@ -156,7 +154,6 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
 
 def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
-    """The n jobs of a decision."""
     if not n:
         return ()
     q, starts, begin = state.queue, list[Start](), 0
@@ -193,7 +190,7 @@ class ReservingPasses:
     """Conservative backfilling. The reservations are kept from pass to pass."""
 
     def __init__(self, state: ConsumableNodes, selection: NodeSelection) -> None:
-        """What is free throughout some time is another state of the same nodes."""
+        """Searches for reservations write to another state of the same nodes."""
         self.state, self._window = state, state.nodes.alongside()
         self._placement = Placement(self._window, selection)
         self._rule = ReservingRule(state.queue, self._placement)

@@ -26,7 +26,8 @@ from scheduler.rules import NODES_FREE, Kind, Violation
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:
-    """What a job requests, how many nodes have it, one condition after the other, and what the site lacks."""
+    """The request of a job, how many nodes satisfy it, one condition after the other, and what the site
+    lacks."""
     kind = nodes.kind_of(request)
     nodes.fits(kind, request.chunks)
     left: Flags = np.asarray(nodes.kinds.eligible)[kind] != 0
@@ -131,14 +132,14 @@ class ConsumableNodesProblem(SchedulingProblem):
 
 
 FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSchedule]
-"""One for identical nodes only has problems of the first kind."""
+"""A scheduler for nodes; one for identical nodes gets problems of the first kind only."""
 
 
 class ConsumableRoom:
-    """What is free, less what jobs got in a pass: a copy, so that the problem stays as it is. Costs O(N)."""
+    """What is free, less what jobs got in a pass: a copy, so that the problem does not change. Costs O(N)."""
 
     FIRST = "first; "
-    """What a wait reason says of the first job, which has a reservation."""
+    """The prefix of the wait reason of the first job, which has a reservation."""
 
     def __init__(self, problem: ConsumableNodesProblem, selection: str) -> None:
         self._problem, self._waiting = problem, problem.free_nodes.waiting
@@ -149,7 +150,7 @@ class ConsumableRoom:
         return self._nodes.fits(*self._waiting.request_of(i))
 
     def requests(self) -> list[tuple[int, int]]:
-        """Equal for jobs that request the same."""
+        """A key of the request of each job: equal for equal requests."""
         return list(zip(self._waiting.kinds.tolist(), self._waiting.chunks.tolist(), strict=True))
 
     def sentence(self, i: int) -> str:
@@ -157,7 +158,7 @@ class ConsumableRoom:
         return room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
 
     def take(self, start: Start) -> None:
-        """A job of the problem has started, with shares."""
+        """Take what a job that starts uses."""
         kind, _ = self._waiting.request_of(start.job)
         self._nodes.take(kind, rows_of(start.shares))
 

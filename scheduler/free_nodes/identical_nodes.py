@@ -31,7 +31,7 @@ class Waiting(LazyJobs, Generic[Q]):
     def __init__(self, queue: Q) -> None:
         self._queue = queue
         self._job_in: dict[int, Job] = {}
-        """By slot."""
+        """The waiting jobs by slot."""
         self._slot_of: dict[JobId, int] = {}
         self._asked_i: int | None = None
         self._asked: Job | None = None
@@ -55,12 +55,12 @@ class Waiting(LazyJobs, Generic[Q]):
         return job
 
     def join(self, job: Job, size: int, kind: int, estimate_s: float) -> None:
-        """A job waits that requests nodes, or chunks of a kind of request."""
+        """Queue a job that requests nodes, or chunks of a kind of request."""
         slot = self._queue.arrived(job.id, size, kind, estimate_s, job.arrival_s)
         self._job_in[slot], self._slot_of[job.id], self._asked_i = job, slot, None
 
     def leave(self, job: JobId) -> tuple[int, Job]:
-        """A job starts: its slot, and the job."""
+        """Remove a job that starts. Returns its slot, and the job."""
         slot, self._asked_i = self._slot_of.pop(job), None
         return slot, self._job_in.pop(slot)
 
@@ -76,10 +76,10 @@ class NodesInUse(ABC, Generic[Q]):
     @abstractmethod
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
         """Queue a job; `rank` is that of its queue, 0 for the one served first. Identical nodes have one
-        queue, and look at no request."""
+        queue, and ignore requests."""
 
     def release(self, run: RunId, now_s: float) -> None:
-        """A run is about to end; if that was expected, its nodes are free already."""
+        """Free the nodes of a run that is about to end; if that was expected, they are free already."""
         self.queue.released(self._running[run][0], now_s)
 
     def is_due(self, run: RunId, now_s: float) -> bool:
@@ -94,7 +94,7 @@ class NodesInUse(ABC, Generic[Q]):
         return self._running[run][1]
 
     def end(self, run: RunId) -> tuple[Job, float]:
-        """A run is over: its job, and when it began."""
+        """End a run. Returns its job, and when it began."""
         slot, job = self._running.pop(run)
         began_s = self.queue.began_at_s(slot)
         self.queue.ended(slot)
@@ -110,7 +110,7 @@ class NodesInUse(ABC, Generic[Q]):
         return job, now_s - self.queue.began_at_s(slot)
 
     def extend_estimate(self, takes_s: float, now_s: float) -> None:
-        """The run that is `overdue` is now expected to take that long."""
+        """Expect the `overdue` run to take `takes_s`."""
         self.queue.extend_estimate(takes_s, now_s)
 
 
@@ -207,11 +207,11 @@ class FreeNodes(NodesInUse[IdenticalNodes]):
         return self.queue.decided(FCFS, CONSERVATIVE, now_s)
 
     def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
-        """A waiting job starts on free nodes."""
+        """Start a waiting job on free nodes."""
         slot, _ = self._running[run] = self.waiting.leave(job)
         self.queue.start_on(slot, NodeSet.of(start.nodes), run, now_s, start.completion_s)
         return ()
 
     def set_available(self, node: int, is_available: bool) -> None:
-        """A node is up, or down. A run that holds it keeps it."""
+        """Mark a node as up or down. A run that holds it keeps it."""
         self.queue.set_available(node, is_available)

@@ -30,14 +30,14 @@ class Placer:
 
     @property
     def n_free(self) -> int:
-        """Identical nodes that are free, less those assigned in this pass. Raises AttributeError for
-        consumable nodes, of which jobs use parts: see `fits`."""
+        """The identical nodes that are free, less those assigned in this pass. Raises AttributeError for
+        consumable nodes: see `fits`."""
         if not isinstance(self._room, FreeRoom):
-            raise AttributeError("nodes of which jobs use parts have no n_free; ask fits(i)")
+            raise AttributeError("consumable nodes have no n_free; ask fits(i)")
         return self._room.n_free
 
     def fits(self, i: int) -> bool:
-        """Whether job i fits now, beside those started in this pass."""
+        """Whether job i fits now, in addition to those started in this pass."""
         return self._room.fits(i)
 
     def start(self, i: int) -> None:

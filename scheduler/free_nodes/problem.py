@@ -70,7 +70,7 @@ class FreeNodesProblem(SchedulingProblem):
 
 
 class FreeRoom:
-    """Identical nodes, each for one job, less those that jobs got in a pass: the lowest free numbers."""
+    """Identical nodes that are free, less those that jobs got in a pass: the lowest numbers first."""
 
     FIRST = ""
 
@@ -86,7 +86,7 @@ class FreeRoom:
         return self._problem.jobs[i].n_tasks <= self.n_free
 
     def requests(self) -> list[float]:
-        """Equal for jobs that request the same."""
+        """A key of the request of each job: equal for equal requests."""
         return [*self._nodes.waiting.sizes]
 
     def sentence(self, i: int) -> str:
@@ -94,7 +94,7 @@ class FreeRoom:
         return f"it requests {counted(self._problem.jobs[i].n_tasks, 'node')}, {self.n_free} free"
 
     def take(self, start: Start) -> None:
-        """A job of the problem has started."""
+        """Take the nodes of a job that starts."""
         self.n_free -= len(start.nodes)
 
     def start(self, i: int) -> Start:

@@ -82,7 +82,7 @@ def reserved_for(start_s: float) -> str:
 
 @dataclass(eq=False)
 class _WaitReasons:
-    """Computed on request, before the state changes."""
+    """Wait reasons, computed on request, before the state changes."""
 
     problem: FreeNodesProblem | ConsumableNodesProblem
     starts: Sequence[Start]
@@ -102,7 +102,7 @@ class _WaitReasons:
         return f"{room}; but it would delay job {job}, which is {self._room.FIRST}{self._reserved}"
 
     def of_all(self) -> list[str]:
-        """For each job; those that request the same have one reason."""
+        """The reason for each job; jobs with equal requests share one."""
         reasons, found = dict[object, str](), list[str]()
         for i, request in enumerate(self._room.requests()):
             if i == self._first:
@@ -123,7 +123,6 @@ class _WaitReasons:
 
     @cached_property
     def _first(self) -> int:
-        """The first waiting job in line."""
         started = {start.job for start in self.starts}
         if self.by.ordering is Ordering.FCFS:
             return next(i for i in range(self.problem.n_jobs) if i not in started)
@@ -132,7 +131,7 @@ class _WaitReasons:
 
     @cached_property
     def _reserved(self) -> str:
-        """Empty without backfilling."""
+        """The clause about the reservation; empty without backfilling."""
         backfills = self.by.backfilling is not Backfilling.NONE
         return reserved_for(self.reserved_s(self._first)) if backfills else ""
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict, deque
 from scheduler.model import ANYONE, Job, JobId
 
 LONGEST_S = 365.0 * 86_400.0
-"""The estimate of a job without a user's estimate."""
+"""The estimate of a job without a user's estimate, in seconds: a year."""
 
 LAST_RUNS = 2
 MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
@@ -15,7 +15,7 @@ MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1
 
 
 class UserEstimates:
-    """The user's estimate; LONGEST_S without one."""
+    """Estimates a job by its user's estimate, or by LONGEST_S without one."""
 
     def estimate_s(self, job: Job) -> float:
         return LONGEST_S if job.estimate_s is None else job.estimate_s
@@ -24,18 +24,16 @@ class UserEstimates:
         """Double the time that it has run."""
         return 2.0 * ran_s
 
-    def learn(self, job: Job, ran_s: float) -> None:
-        """Users' estimates are not corrected."""
+    def learn(self, job: Job, ran_s: float) -> None: ...
 
 
 class RecentRuns:
-    """The mean run time of the user's last two jobs, limited by the user's estimate.
+    """Estimates a job by the mean run time of its user's last two jobs, limited by the user's estimate.
 
     Without two completed runs, or a known user, it is the user's estimate. The estimate of a run that exceeds
     it is raised by 1 min, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100 hours, limited by the user's
-    estimate. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using
-    System-Generated Predictions Rather than User Runtime Estimates", TPDS 18 (2007).
-    """
+    estimate. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions Rather
+    than User Runtime Estimates", TPDS 18 (2007)."""
 
     def __init__(self) -> None:
         self._users = UserEstimates()

@@ -10,7 +10,8 @@ from scheduler.model import InterconnectReading, MachineReading, Site
 
 
 class LatestReadings:
-    """When each machine or interconnect was last measured: readings may arrive in another order."""
+    """The time of the latest reading of each machine and interconnect, since readings may arrive out of
+    order."""
 
     def __init__(self) -> None:
         self._measured_s: dict[int | str, float] = {}

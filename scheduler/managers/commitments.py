@@ -32,7 +32,7 @@ class Run:
     not_before_s: float = 0.0
     """Earliest start, even if its machines are free before."""
     ending: bool = False
-    """It is being preempted; the notice has not arrived yet."""
+    """Whether it is being preempted, and the notice has not arrived yet."""
 
     def move(self, start_s: float) -> None:
         """Change the planned start and keep the duration."""
@@ -186,7 +186,6 @@ class Commitments:
         return late
 
     def _refresh(self, machines: Iterable[int]) -> None:
-        """Ready times of `machines` from their timelines."""
         for j in machines:
             for ignored, ready_s in self._ready_s.items():
                 ready_s[j] = self.ready_s_without(j, frozenset(), ignored)
@@ -200,13 +199,12 @@ def loss_s(
     victims: Sequence[Run],
     displacing: Iterable[Run],
 ) -> float:
-    """By how many seconds in all the jobs of `victims` end later than planned if the runs `displacing`
-    displace them, and they start anew.
+    """The total delay, in seconds, of the jobs of `victims` if the runs `displacing` displace them, and they
+    start over.
 
     They start one after another in the order given, each where it is complete first (ties: the lower
     resource): an estimate, since their queue's scheduler may map them otherwise. Infinite if one can run
-    nowhere.
-    """
+    nowhere."""
     ids = frozenset(victim.id for victim in victims)
     ready_s = commitments.ready_s().copy()
     for j in {j for victim in victims for j in victim.machines}:

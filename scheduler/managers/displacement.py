@@ -14,19 +14,18 @@ from scheduler.node_resources.state import Trial
 
 
 class Stops:
-    """Runs that were ordered to stop and of which some are not over yet, by the job that needs their room.
+    """Runs that are being stopped, by the job that needs their nodes.
 
     The runs stopped for one job are over together, with the last of them: a scheduler that is called in
-    between cannot give a part of the room to another job.
-    """
+    between cannot give some of their nodes to another job."""
 
     def __init__(self) -> None:
         self.job_of: dict[RunId, JobId] = {}
         """For each run that is being stopped, the job that needs its room."""
         self._expected: dict[JobId, set[RunId]] = {}
-        """By job: the runs that are not over."""
+        """The runs that are not over, by job."""
         self._held_back: dict[JobId, list[RunId]] = {}
-        """By job: the runs that were stopped earlier than the last one."""
+        """The runs that stopped before the last one, by job."""
 
     @property
     def jobs(self) -> Iterable[JobId]:
@@ -34,15 +33,14 @@ class Stops:
         return self._expected
 
     def order(self, job: JobId, runs: Iterable[RunId]) -> None:
-        """These runs are to stop for a job for which none is being stopped."""
+        """Note that these runs are to stop for a job."""
         self._expected[job], self._held_back[job] = set(runs), []
         self.job_of |= dict.fromkeys(runs, job)
 
     def over(self, run: RunId, is_stopped: bool) -> tuple[JobId | None, list[RunId]]:
-        """A run was stopped, or is over for another reason.
+        """Note that a run was stopped, or is over for another reason.
 
-        Returns the job for which all runs are over now, if any, and the stopped runs that are over now.
-        """
+        Returns the job for which all runs are over now, if any, and the stopped runs that are over now."""
         job = self.job_of.get(run)
         if job is None:
             return None, [run] if is_stopped else []
@@ -64,7 +62,7 @@ NO_RUN = RunId(-1)
 
 
 class Displacement:
-    """Finds the runs to stop so that jobs fit that wait in a queue which displaces others.
+    """Finds the runs to stop for waiting jobs of queues that displace others.
 
     A job that does not fit, but would without some runs of the queues that its queue displaces, displaces the
     most recently started ones (ties: the higher run id) until it fits, except those without which it fits
@@ -98,7 +96,7 @@ class Displacement:
         """The last run that a waiting job, or one served after it, may displace."""
 
     def begin(self, run: RunId, key: Key) -> None:
-        """A run has taken its nodes; `key` is its job's in order of service."""
+        """Note that a run has taken its nodes; `key` is its job's in order of service."""
         self._latest = run
         for group in self._groups:
             group.begin(run, key[0])
@@ -110,7 +108,7 @@ class Displacement:
         }
 
     def end(self, run: RunId) -> None:
-        """A run is about to give back its nodes."""
+        """Note that a run is about to give back its nodes."""
         for group in self._groups:
             group.end(run)
 
@@ -122,7 +120,8 @@ class Displacement:
         return run in self._stops.job_of
 
     def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
-        """A run was stopped, or is over for another reason. Returns the stopped runs that are over now."""
+        """Note that a run was stopped, or is over for another reason. Returns the stopped runs that are over
+        now."""
         job, over = self._stops.over(run, is_stopped)
         if job is not None and self._state.waiting.key(job) is not None:
             self._latest_for.setdefault(job, self._latest)
@@ -168,7 +167,8 @@ class Displacement:
                 i += 1
 
     def _anticipate(self, trial: Trial) -> None:
-        """What is being stopped is over, and the jobs for which it is stopped have started."""
+        """Assume that what is being stopped is over, and that the jobs for which it is stopped have
+        started."""
         for run in self._stops.job_of:
             if self._state.holds(run):
                 trial.give_back(*self._state.held_by(run))
@@ -194,7 +194,6 @@ class Displacement:
         return [runs[x] for x in np.flatnonzero(stopped)]
 
     def _place(self, i: int, trial: Trial) -> None:
-        """Job i, which fits, takes the first nodes."""
         nodes, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
         nodes.fits(kind, chunks)  # `where_fits` is as of this
         used = nodes.divided(kind, chunks, nodes.where_fits(kind).tolist())
@@ -209,20 +208,20 @@ class DisplacedRuns:
     def __init__(self, state: ConsumableNodes, ranks: frozenset[int]) -> None:
         self._state, self._ranks, self.nodes = state, ranks, state.nodes.alongside()
         self._runs: dict[RunId, None] = {}
-        """In order of start."""
+        """The runs in order of start."""
 
     def most_recent_first(self) -> Iterator[RunId]:
         return reversed(self._runs)
 
     def begin(self, run: RunId, rank: int) -> None:
-        """A run of the queue with this rank has taken its nodes."""
+        """Note that a run of the queue with this rank has taken its nodes."""
         if rank in self._ranks:
             self._runs[run] = None
         else:
             self.nodes.take(*self._state.held_by(run))
 
     def end(self, run: RunId) -> None:
-        """A run is about to give back its nodes."""
+        """Note that a run is about to give back its nodes."""
         if run in self._runs:
             del self._runs[run]
         else:

@@ -53,16 +53,16 @@ class Gain(StrEnum):
     """Whose flow times count when displacement is weighed."""
 
     NET = "net"
-    """Those of the displacing queue, less what the jobs of the displaced runs lose."""
+    """The flow times of the displacing queue, less what the jobs of the displaced runs lose."""
     OWN = "own"
-    """Those of the displacing queue only (Collins and George)."""
+    """The flow times of the displacing queue only (Collins and George)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPolicy:
     """Bounds of displacement; by default there are none.
 
-    * `raised_after`: after so many displacements of runs that had started, a job moves to the next higher
+    * `raised_after`: after this many displacements of started runs, a job moves to the next higher
       queue (against starvation); None = never.
     * `least_gain_s`: a queue displaces runs only if total flow time decreases by more than this for each of
       them; 0 = without asking. `gain` is whose flow time counts.
@@ -195,5 +195,5 @@ class Admission:
 
 
 def never_fits(job: JobId, size: int, n_nodes: int) -> str | None:
-    """Why a job is refused that requests more nodes than there are, or none; else None."""
+    """Why a job that requests more nodes than there are, or none, is refused; otherwise None."""
     return None if 1 <= size <= n_nodes else f"job {job} asks for {size} nodes; the machine has {n_nodes}"

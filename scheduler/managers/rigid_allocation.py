@@ -29,11 +29,10 @@ from scheduler.resource_manager import OnFreeNodes
 
 
 class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
-    """The nodes that ports describe. Without `queues` there is one.
+    """The allocation of the nodes that ports describe. Without `queues` there is one queue.
 
     Jobs that can never run are refused when they arrive; others are estimated then, and again when a run
-    exceeds its estimate.
-    """
+    exceeds its estimate."""
 
     def __init__(
         self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
@@ -82,7 +81,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         return self._problem(now_s, self.state, running)
 
     def nothing_fits(self) -> bool:
-        """Neither now nor if it displaces others."""
+        """Whether no waiting job fits, now or by displacing others."""
         return self.state.nothing_fits() and (self._displacement is None or not self._displacement.may_help())
 
     def set_available(self, node: int, is_available: bool) -> None:

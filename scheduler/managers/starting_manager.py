@@ -36,7 +36,7 @@ class NodeAllocation(ABC, Generic[P]):
     """The state of nodes, updated by notices: which jobs wait for them and which run on them."""
 
     waiting: Sequence[Job]
-    """In order of service: by queue if there are several, then arrival, then id."""
+    """The waiting jobs in order of service: by queue if there are several, then arrival, then id."""
 
     @property
     def outlived_at_s(self) -> float | None:
@@ -57,7 +57,7 @@ class NodeAllocation(ABC, Generic[P]):
 
     @abstractmethod
     def end(self, run: RunId, ended: RunEnded) -> None:
-        """A running job is over."""
+        """End a running job."""
 
     @abstractmethod
     def requeue(self, run: RunId) -> None:
@@ -86,7 +86,7 @@ class NodeAllocation(ABC, Generic[P]):
         return False
 
     def release(self, run: RunId, now_s: float) -> None:
-        """A run is about to end; if that was expected, its nodes are free already."""
+        """Free the nodes of a run that is about to end; if that was expected, they are free already."""
         return
 
     def reestimate(self, now_s: float) -> None:
@@ -95,14 +95,13 @@ class NodeAllocation(ABC, Generic[P]):
 
 
 class StartingManager(ResourceManager, Generic[Q]):
-    """The jobs for nodes, free or time-shared, in one order of service.
+    """The resource manager for nodes, free or time-shared, with one order of service.
 
     Notices change state; a round calls the scheduler, gives orders for the jobs that it starts, and then
     stops runs that waiting jobs of other queues displace. The job of a stopped run waits again, without its
     progress, once that is reported. A `memoryless` scheduler is not called while no job fits or may displace
     others. The cost of an operation does not depend on the number of waiting jobs or nodes, except for
-    queueing a job again that lost its run and, on time-shared nodes, for copying the queue.
-    """
+    queueing a job again that lost its run and, on time-shared nodes, for copying the queue."""
 
     def __init__(
         self,
@@ -237,7 +236,6 @@ class StartingManager(ResourceManager, Generic[Q]):
         return is_current
 
     def _something_changed(self) -> None:
-        """Ask for a round if a waiting job may start."""
         nodes = self._nodes
         if nodes.waiting if self._always_called else not nodes.nothing_fits():
             self.wants_round = True
@@ -250,7 +248,6 @@ class StartingManager(ResourceManager, Generic[Q]):
         return min(outlived_s, asks_again_s)
 
     def _wait_again(self, runs: Iterable[RunId]) -> None:
-        """The jobs of these runs lost their nodes and their progress."""
         for run in runs:
             del self._running[run]
             self._nodes.requeue(run)

@@ -23,7 +23,7 @@ class Accounting(Protocol):
     """CPU time used by running jobs."""
 
     def used_s(self, run: RunId) -> float:
-        """CPUtime_cur: mean seconds over its tasks; 0 if it has not begun."""
+        """CPUtime_cur, in seconds: the mean over its tasks; 0 if it has not begun."""
         ...
 
 
@@ -43,11 +43,11 @@ class Notes(Protocol):
     def predicted(self, prediction: Prediction) -> None: ...
 
     def promised(self, job: Job, by_s: float) -> None:
-        """A job is promised to end by then."""
+        """Note that a job is promised to end by then."""
         ...
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
-        """A reading was ignored."""
+        """Note that a reading was ignored."""
         ...
 
 

@@ -108,7 +108,7 @@ class ReadyTimes:
 
     @cached_property
     def cluster_s(self) -> NDArray[np.float64]:
-        """(clusters,)"""
+        """(clusters,) the ready time of each cluster."""
         return read_only([self.machine_s[list(m)].max() if m else np.inf for m in self.members])
 
     def machines_of(self, j: int) -> tuple[int, ...]:

@@ -69,7 +69,7 @@ class Greedy:
         return self._min_min.map(next_job, ready_s)
 
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
-        """Assigns nothing if the sum of completions would exceed `limit_s`."""
+        """Map by Max-min. Assigns nothing if the sum of completions would exceed `limit_s`."""
         return self._max_min.map(next_job, ready_s, limit_s)
 
     def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:

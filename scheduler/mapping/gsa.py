@@ -17,9 +17,9 @@ POPULATION = 30
 FAVOURITES = 6
 FEWEST_GENERATIONS = 20
 GENERATIONS_PER_JOB = 60
-"""Enough for few jobs."""
+"""Makes up for the few places of jobs looked at in a generation of a small problem."""
 LAST_TEMPERATURE = 1e-2
-"""Relative to the first."""
+"""The last temperature, relative to the first."""
 
 
 class Gsa:
@@ -27,11 +27,11 @@ class Gsa:
 
     A schedule says on which machine or cluster each job runs; clusters go before single machines, and on each
     the shortest job first. Never worse than SJS, PJS and PJS with try-next by the sum of expected job times.
-    It ends after so much `work` (places of jobs looked at), which bounds its time without making it depend on
-    a clock; the same `seed` gives the same schedule. By default less than a tenth of a second at 100 jobs.
-    Its table of times takes memory in proportion to jobs x (machines + clusters), whatever the classes.
-    Source: Shroff, Watson, Flann and Freund 1996; Braun et al. 2001; named by Collins and George 2001.
-    """
+    It ends after an amount of `work` (places of jobs looked at), which bounds its time without making it
+    depend on a clock; the same `seed` gives the same schedule. By default less than a tenth of a second at
+    100 jobs. Its table of times takes memory in proportion to jobs x (machines + clusters), whatever the
+    classes. Source: Shroff, Watson, Flann and Freund 1996; Braun et al. 2001; named by Collins and George
+    2001."""
 
     def __init__(self, work: int = 6_000_000, seed: int = 2001) -> None:
         self._work = work

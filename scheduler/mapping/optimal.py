@@ -126,7 +126,7 @@ def _sums_over(rows: Ints, n_rows: int) -> Any:
 
 
 def _in_order(table: Table, groups: list[Alike], next_job: Ints, n_there: Ints) -> Assignments:
-    """The schedule with so many jobs of each class on each group, shortest first."""
+    """The schedule with these numbers of jobs of each class on each group, shortest first."""
     next_job = next_job.copy()
     parts = []
     for g, group in enumerate(groups):

@@ -165,7 +165,7 @@ def _is_index(value: object) -> bool:
 
 
 def _violations(problem: MappingProblem, schedule: Schedule) -> Iterator[Violation]:
-    """What follows a violation holds only for schedules without it."""
+    """Yield violations; each check assumes that the checks before it found none."""
     rows, jobs = schedule.assignments, problem.jobs
     for i in (*rows.jobs.tolist(), *schedule.wait_reasons):
         if not 0 <= i < problem.n_jobs:

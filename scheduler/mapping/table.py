@@ -40,7 +40,8 @@ class ByClass:
 
     @classmethod
     def of(cls, problem: MappingProblem) -> ByClass:
-        """A few passes over the ETC table by class, and one over jobs and machines."""
+        """Find the classes of a problem: a few passes over the ETC table by class, and one over jobs and
+        machines."""
         etc, m = problem.etc, problem.ready_times.n_machines
         times_s, job_class_of = _merged(*_used(etc.by_class_s, etc.job_class_of))
         columns_s, machine_class_of = _merged(*_used(times_s.T, etc.resource_class_of[:m]))
@@ -61,7 +62,6 @@ class ByClass:
 
 
 def _used(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
-    """Only the rows of classes that have members."""
     used = np.bincount(class_of, minlength=len(rows_s)) > 0
     if used.all():
         return rows_s, class_of
@@ -80,7 +80,7 @@ def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
 
 
 def _row_after_row(table_s: Floats) -> Floats:
-    """In row-major order, as compiled code needs it; read-only."""
+    """A read-only copy in row-major order, as compiled code needs it."""
     rows_s = np.ascontiguousarray(table_s)
     rows_s.flags.writeable = False
     return rows_s

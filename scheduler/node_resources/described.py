@@ -46,7 +46,6 @@ class DescribedNodes:
         """By kind: a request, and how many such jobs arrived."""
         self.total_requested = 0
         self.down: set[int] = set()
-        """The nodes that are down."""
         self._most_chunks: dict[Any, int] = {}
         self._alike = alike(nodes)
         self._usable_alike = _usable_alike(self.all)
@@ -72,7 +71,6 @@ class DescribedNodes:
         return replace(request, chunks=chunks)
 
     def kind_of(self, request: Request) -> int:
-        """The number of the kind of a request."""
         key = self._key(request)
         kind = self._kind_of.get(key)
         if kind is None:
@@ -99,7 +97,6 @@ class DescribedNodes:
         return sum(self._types.get(name, 0) for name in set(types) or self._types)
 
     def _table(self) -> NodeTable:
-        """The nodes when nothing is in use."""
         n, n_gpus = len(self.all), max((len(node.gpus) for node in self.all), default=0)
         capacity, gpu_type = np.zeros((n, 2 + len(self.names)), np.int64), np.zeros((n, n_gpus), np.int64)
         for x, node in enumerate(self.all):
@@ -133,7 +130,6 @@ class DescribedNodes:
         )
 
     def _described(self, request: Request) -> int:
-        """A new kind."""
         others = (request.others.get(name, 0) for name in self.names)
         of_site = (request.site_resources.get(name, 0) for name in self.site_resources)
         need = thousandths(request.cores), request.memory_mib, *others, *of_site

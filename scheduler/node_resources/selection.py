@@ -69,7 +69,7 @@ class NodeSelection(ABC):
     """
 
     code = codes.IN_PYTHON
-    """Of the compiled selection, if it is one."""
+    """The code of the compiled selection, if it is one."""
 
     @property
     def is_compiled(self) -> bool:
@@ -92,10 +92,7 @@ class NodeSelection(ABC):
 
 
 class _Compiled(NodeSelection):
-    """A selection with a `code`."""
-
     def weights(self, nodes: DescribedNodes) -> Floats:
-        """Of cores, memory, the site's own resources and, last, GPUs."""
         return np.zeros(len(nodes.table.largest))
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
@@ -103,7 +100,7 @@ class _Compiled(NodeSelection):
 
 
 class FirstFit(_Compiled):
-    """The lowest nodes."""
+    """Takes the lowest nodes."""
 
     code = codes.FIRST_FIT
 
@@ -125,34 +122,33 @@ class _Weighted(_Compiled):
 
 
 class DotProduct(_Weighted):
-    """The node with the smallest dot product of what is left and what is requested.
+    """Prefers the node with the smallest dot product of what is left and what is requested.
 
-    Both relative to the largest node, as in Weng et al. 2023.
-    """
+    Both relative to the largest node, as in Weng et al. 2023."""
 
     code = codes.DOT_PRODUCT
 
 
 class BestFit(_Weighted):
-    """The node on which the least is left afterwards."""
+    """Prefers the node on which the least is left afterwards."""
 
     code = codes.BEST_FIT
 
 
 class WorstFit(_Weighted):
-    """The node on which the most is left afterwards: spreads jobs."""
+    """Prefers the node on which the most is left afterwards: spreads jobs."""
 
     code = codes.WORST_FIT
 
 
 class GpuPacking(_Compiled):
-    """GPUs in use before untouched ones, and nodes with GPUs in use before idle ones (Weng et al. 2022)."""
+    """Prefers GPUs in use to untouched ones, and nodes with GPUs in use to idle ones (Weng et al. 2022)."""
 
     code = codes.GPU_PACKING
 
 
 class GpuClustering(_Compiled):
-    """Nodes on which jobs of the same number of GPUs run, preferably no others (Xiao et al. 2018)."""
+    """Prefers nodes on which jobs of the same number of GPUs run, and no others (Xiao et al. 2018)."""
 
     code = codes.GPU_CLUSTERING
 
@@ -191,7 +187,7 @@ class Placement(Ranking):
 
 
 def weights_of(selection: NodeSelection, nodes: DescribedNodes) -> Floats:
-    """Of a compiled selection; zero for others."""
+    """The weights of a compiled selection; zero for others."""
     if isinstance(selection, _Compiled):
         return selection.weights(nodes)
     return np.zeros(len(nodes.table.largest))

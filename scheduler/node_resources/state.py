@@ -29,7 +29,6 @@ def mistake_in(shares: Iterable[Share], n_nodes: int) -> str | None:
 
 
 def rows_of(shares: Iterable[Share]) -> Ints2:
-    """Rows of NODE, CHUNKS and GPUS (bits)."""
     rows = [(node, chunks, sum([1 << d for d in gpus])) for node, chunks, gpus in shares]
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
@@ -47,7 +46,7 @@ class NodeResources(DescribedNodes):
     """The state of nodes, and of resources of the whole site, as callers in Python change it."""
 
     def set_up(self, node: int, is_up: bool) -> None:
-        """No job fits on a node that is down; what runs there keeps what it has."""
+        """Mark a node as up or down. No job fits on one that is down; what runs there keeps what it has."""
         (self.down.discard if is_up else self.down.add)(node)
         for kind, (request, _) in self.requested.items():
             self.kinds.eligible[kind, node] = is_up and request.may_use(self.all[node])
@@ -69,7 +68,8 @@ class NodeResources(DescribedNodes):
         return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.kinds.gpu_share[kind]))
 
     def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
-        """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""
+        """Divide the chunks of a job over nodes, as many as fit on each in turn; None if they do not
+        suffice."""
         self.fits(kind, chunks)
         fit, rows = self.state.fit, []
         for n in nodes:
@@ -131,19 +131,19 @@ class NodeResources(DescribedNodes):
 
 
 def one_chunk_each(used: Ints2) -> Ints2:
-    """Rows of one chunk, since each may be on another GPU."""
+    """Split rows into rows of one chunk, since each may be on another GPU."""
     rows = np.repeat(used, used[:, CHUNKS], axis=0)
     rows[:, CHUNKS] = 1
     return rows
 
 
 class Trial:
-    """Takes and gives back on the state of nodes, and leaves it as it was found."""
+    """Takes and gives back on the state of nodes, and restores it."""
 
     def __init__(self, nodes: NodeResources) -> None:
         self._nodes = nodes
         self._changes: list[tuple[bool, int, Ints2]] = []
-        """Whether it was taken, the kind of the request, and what."""
+        """The changes: whether it was taken, the kind of the request, and what."""
 
     def take(self, kind: int, used: Ints2) -> None:
         """Take what the rows of `used` state; writes GPUs where they name none."""

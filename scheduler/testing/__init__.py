@@ -26,7 +26,7 @@ CONTRACTS: dict[str, Contract] = {
         Kind.TIME_SHARED, time_shared.time_shared_outlines(), time_shared.larger_on_shared_nodes()
     ),
 }
-"""By kind; for free nodes also with problems on nodes of which jobs request parts."""
+"""The contract for each kind; free nodes also have problems on consumable nodes."""
 
 
 def contract_for(name: str) -> Contract:

@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 @cache
 def exactly(n: int, each: st.SearchStrategy[T]) -> st.SearchStrategy[list[T]]:
-    """Lists of n. Made once, like all strategies, since making one costs more than drawing from it."""
+    """A strategy for lists of n. Strategies are made once, since making one costs more than drawing from
+    it."""
     return st.lists(each, min_size=n, max_size=n)
 
 
@@ -68,7 +69,7 @@ class Outline(ABC, Generic[P]):
     @property
     @abstractmethod
     def n_jobs(self) -> int:
-        """Waiting and running jobs."""
+        """The number of waiting and running jobs."""
 
     @abstractmethod
     def build(self, first_id: int) -> P:
@@ -98,9 +99,9 @@ class Contract(NamedTuple):
 
     kind: Kind
     outlines: st.SearchStrategy[Outline[Any]]
-    """Small ones, with ties and special cases."""
+    """Small problems, with ties and special cases."""
     larger: Outlines
-    """A few of a size at which schedulers for small cases only would fail, asked in a row."""
+    """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
 
 
 def n_decisions(answer: Answer) -> int:
@@ -116,7 +117,7 @@ class BrokeRule(Exception):
 
 
 class CannotAnswer(BrokeRule):
-    """It cannot be asked any more, which ends the examination."""
+    """A candidate that cannot be asked any more, which ends the examination."""
 
 
 class Candidate(Protocol):
@@ -288,8 +289,7 @@ class Examination:
         return self._last
 
 
-class _Overlooked(Exception):
-    """A rule is broken that was found before."""
+class _Overlooked(Exception): ...
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -34,7 +34,8 @@ class RigidOutline(Outline[P]):
         return len(self.waiting) + len(self.running)
 
     def jobs(self, first_id: int) -> list[Job]:
-        """Those that run, then those that wait, in order of arrival. The waiting ones are numbered first."""
+        """The jobs that run, then those that wait, in order of arrival. The waiting ones have the lowest
+        numbers."""
         n_running, n = len(self.running), self.n_jobs
         jobs = []
         for k, (request, time_s) in enumerate((*self.running, *self.waiting)):
@@ -124,7 +125,7 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
 def running_first(
     state: ConsumableNodes, run: RunId, job: Job, now_s: float, end_s: float
 ) -> dict[RunId, Running]:
-    """The job runs on the first nodes on which it fits, if there are any."""
+    """Start a job on the first nodes on which it fits, if there are any."""
     assert job.request is not None
     kind, chunks = state.nodes.note_request(job.request), job.request.chunks
     if not state.nodes.fits(kind, chunks):
@@ -143,7 +144,6 @@ SECONDS = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32)
 
 @cache
 def _ends_s(now_s: float) -> st.SearchStrategy[float]:
-    """In how many seconds a run is expected to end, which may be past."""
     return st.one_of(SECONDS, SECONDS, SECONDS, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
 
 
@@ -200,7 +200,6 @@ Jobs = list[tuple[Request, float]]
 
 @cache
 def _requests(site: tuple[tuple[str, int], ...]) -> st.SearchStrategy[Request]:
-    """Requests that the site's resources satisfy."""
     kinds = [None, None, Gpus(1), Gpus(2), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))]
     return st.builds(
         Request,

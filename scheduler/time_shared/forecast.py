@@ -44,10 +44,10 @@ class Predictor(Protocol):
 
 
 class Circumstances(NamedTuple):
-    """Under which predictions are comparable: the kind of job, whether it waits, and the load.
+    """What makes predictions comparable: the kind of job, whether it waits, and the load.
 
-    Jobs with equal requirements are of one kind. The load is the number of unfinished jobs in powers of two.
-    """
+    Jobs with equal requirements are of one kind. The load is the number of unfinished jobs in powers of
+    two."""
 
     exe_s: float
     tasks: int
@@ -178,5 +178,4 @@ def circumstances_of(shared: SharedNodes) -> dict[JobId, Circumstances]:
 
 
 def _keys(circumstances: Circumstances) -> tuple[tuple[object, ...], ...]:
-    """From the most specific to the most general."""
     return tuple(circumstances), tuple(circumstances[:3]), (circumstances.waits,)

@@ -63,7 +63,6 @@ class Promising:
         )
 
     def _next_out_of_turn(self, problem: TimeSharedProblem, before: _Trial) -> _Trial | None:
-        """The state with one more job started."""
         waiting = before.system.waiting_rows().tolist()
         for row in sorted(waiting[1:], key=lambda row: row not in before.broken):  # the threatened ones first
             if not before.system.choose(row):
@@ -79,7 +78,6 @@ class Promising:
         return None
 
     def _look_ahead(self, problem: TimeSharedProblem, system: System) -> _Trial:
-        """Predict what happens if all others start in turn."""
         forecasts = Forecasts(system.copied(), self._methods)
         number, promised = system.cluster.jobs.id, problem.shared_nodes.promised
         broken = frozenset(

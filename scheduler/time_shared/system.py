@@ -32,7 +32,7 @@ class ReportedLoad:
 
 
 class SystemState:
-    """Updated by notices; no operation depends on the number of nodes."""
+    """The state of jobs and nodes, updated by notices; no operation depends on the number of nodes."""
 
     def __init__(self, memory_mb: Sequence[float], contract: SocialContract) -> None:
         n = len(memory_mb)
@@ -50,7 +50,7 @@ class SystemState:
         self.waiting: list[Job] = []
         """In order of arrival, then id."""
         self._running: dict[JobId, float] = {}
-        """When each began."""
+        """When each running job began."""
         self._promised: dict[JobId, float] = {}
         jobs, none = Jobs.empty(0, 1), _read_only(integers(0))
         self._cluster = Cluster(jobs, nodes)

@@ -30,7 +30,7 @@ from sil.workers.executor import Executor, Inline, Listener
 
 @dataclass(frozen=True, kw_only=True)
 class Working(Execution):
-    """In processes of their own, with or without a bar.
+    """How the work is done: by worker processes or not, with a progress bar or without.
 
     * `progress`: Show the progress, in terminals and notebooks.
     """
@@ -57,7 +57,7 @@ class Working(Execution):
 
 @dataclass(frozen=True, kw_only=True)
 class Calling(Working):
-    """What becomes of faults, too.
+    """How the work is done, and what becomes of faults.
 
     * `on_fault`: A scheduler that breaks a rule or raises an exception ends the call with SchedulerFault
       ("raise"), whose cause is that exception, or is noted in `faults` of the result ("keep").
@@ -72,7 +72,7 @@ class Calling(Working):
 
 @dataclass(frozen=True, kw_only=True)
 class Isolating(Calling):
-    """In this process, unless others are asked for.
+    """How the work is done: in this process, unless others are asked for.
 
     * `isolate`: Run your schedulers in processes of their own, so that nothing they do affects this one. With
       `workers` or `dask` they are isolated.
@@ -86,7 +86,7 @@ class Isolating(Calling):
 
 
 SHOWN_EVERY_S = 0.2
-"""In notebooks."""
+"""The time between updates in notebooks, in seconds."""
 
 
 class ProgressBar(Listener):
@@ -182,7 +182,6 @@ class NotebookBar(Warner):
 
 
 def _content(text: str, bar: str = "") -> dict[str, str]:
-    """Text, and in browsers a bar before it."""
     text = printable(text)
     return {"text/plain": text, "text/html": f"{bar} {escape(text)}".strip()}
 

@@ -29,7 +29,7 @@ from sil.report.vega_lite import Figure, save, specification
 from sil.trace.log_clock import LogClock
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
-"""The latest that JupyterLab and VS Code know; these charts are the same in versions 5 and 6."""
+"""The latest version that JupyterLab and VS Code know; these charts are the same in versions 5 and 6."""
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
 
 
@@ -55,7 +55,7 @@ class Chart:
         save(self._figure, path)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
-        """As an interactive chart, or where the front end has no Vega-Lite, as an image."""
+        """The chart as an interactive one or, where the front end has no Vega-Lite, as an image."""
         import vl_convert
 
         spec, schema = self.spec, "https://vega.github.io/schema/vega-lite/v5.json"

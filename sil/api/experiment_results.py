@@ -25,7 +25,7 @@ class ExperimentResults:
     """
 
     def __init__(self, folder: Path, kept: object = None) -> None:
-        """Of a folder with results. `kept` lives as long as this object."""
+        """Read a folder with results. `kept` lives as long as this object."""
         self.folder = folder
         self.kept = kept
 
@@ -100,7 +100,7 @@ class ExperimentResults:
 
 
 def raise_faults(results: ExperimentResults) -> None:
-    """Raises SchedulerFault if a scheduler broke a rule in another process, or its trace an invariant."""
+    """Raise SchedulerFault if a scheduler broke a rule in another process, or its trace an invariant."""
     for fault in results._comparison.faults:
         time_s = nan if fault.time_s is None else fault.time_s
         job = None if fault.job is None else JobId(fault.job)

@@ -42,7 +42,7 @@ class Experiment:
 
     @classmethod
     def builtin(cls, name: str) -> Experiment:
-        """One of those that come with the package (`sil experiments`). Raises UserError for another name."""
+        """A built-in experiment (`sil experiments`). Raises UserError for an unknown name."""
         known = files.built_in("experiments")
         if name not in known:
             raise UserError(f"there is no built-in experiment {name!r}; expected one of {', '.join(known)}")
@@ -50,7 +50,8 @@ class Experiment:
 
     @classmethod
     def read(cls, path: str | Path) -> Experiment:
-        """Of a TOML file, or a built-in one by its name. Raises UserError for a missing or invalid file."""
+        """The experiment in a TOML file, or a built-in one by its name. Raises UserError for a missing or
+        invalid file."""
         found = files.find(str(path), "experiments", Path())
         return cls(experiment_file.read_experiment(found), found)
 
@@ -63,12 +64,12 @@ class Experiment:
         upgrade: str | Sequence[str] = (),
         **settings: Any,
     ) -> Experiment:
-        """With other settings, named as in the file: `with_(replications=5, workload={"jobs": 200})`.
+        """A copy with other settings, named as in the file: `with_(replications=5, workload={"jobs": 200})`.
 
         Of a table, only the keys that are given change; mappings from names, like the grid, are replaced as a
         whole. None leaves a setting as it is. `schedulers` are as for `replay`. `add`, `remove` and `upgrade`
-        are what-if changes of the site, like "8 x CLASS". Raises UserError for unknown or invalid settings.
-        """
+        are what-if changes of the site, like "8 x CLASS". Raises UserError for unknown or invalid
+        settings."""
         given, trusted = self._given, self._trusted
         if schedulers is not None:
             found = by_name(schedulers)
@@ -153,7 +154,6 @@ class Experiment:
 
 
 def _has(settings: object, path: list[str]) -> bool:
-    """Whether tables have a value at this path of keys."""
     if not path:
         return settings is not None
     return isinstance(settings, dict) and path[0] in settings and _has(settings[path[0]], path[1:])

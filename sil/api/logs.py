@@ -88,7 +88,8 @@ Moment = float | timedelta | datetime | str
 
 
 def second_of_log(moment: Moment, clock: LogClock) -> float:
-    """Of a number itself; texts like "12h" count from the first submission. Raises as `since_first_s`."""
+    """The second of the log: a number itself; a text like "12h" counts from the first submission. Raises as
+    `since_first_s`."""
     if isinstance(moment, int | float):
         return moment
     return clock.first_s + since_first_s(moment, clock)
@@ -106,7 +107,7 @@ DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.ASCII)
 
 
 def seconds(duration: Duration) -> float:
-    """Raises UserError for a text that is no duration."""
+    """The seconds of a duration. Raises UserError for a text that is no duration."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     if not isinstance(duration, str):

@@ -102,7 +102,7 @@ class Asked:
         watch: Watch,
         find: Find = resolve,
     ) -> Answers:
-        """Runs are stored in the `folder`. Raises UserError and AllAtFault."""
+        """Answer the plan; runs are stored in the `folder`. Raises UserError and AllAtFault."""
         prepared = Prepared(self.plan, self.path, self.address, find)
         with Store(None if folder is None else folder / RUNS) as store:
             return answer_questions(prepared, Runner(executor, store, on_progress), watch)
@@ -134,12 +134,12 @@ class PlanAnswers:
 
     @property
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """By scheduler, how many units of an offer reach the target, where the plan asks for it."""
+        """How many units of an offer reach the target, by scheduler, where the plan asks for it."""
         return dict(self._summary["sizes"])
 
     @property
     def faults(self) -> dict[str, str]:
-        """By scheduler, how it broke a rule: it has no answers."""
+        """How a scheduler broke a rule, by its name: it has no answers."""
         return dict(zip(self._found.faults, fault_texts(self._found.faults), strict=True))
 
     @property

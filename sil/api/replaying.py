@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sil.api.charts import Plots
 
 KEEPS_INVARIANTS = "keeps-invariants"
-"""No trace of a run breaks an invariant."""
+"""The rule that no trace of a run breaks an invariant."""
 
 
 @spread(as_keyword)
@@ -95,7 +95,7 @@ class Replays:
         under_test: Mapping[str, UnderTest] | None = None,
         kept: object = None,
     ) -> None:
-        """Of a folder with results. `kept` lives as long as this object."""
+        """Read a folder with results. `kept` lives as long as this object."""
         self.folder, self._kept = folder, kept
         self._replay, self._under_test = replay, under_test or {}
         self._with_reasons: dict[str, Replays] = {}
@@ -163,7 +163,7 @@ class Replays:
 
     @property
     def plot(self) -> Plots:
-        """Charts."""
+        """The charts of the results."""
         from sil.api.charts import Plots
 
         return Plots(lambda: self._replayed)
@@ -230,7 +230,6 @@ class Replays:
 
 
 def _raise_fault(replays: Replays) -> None:
-    """Raises SchedulerFault if a scheduler broke a rule in another process, or the trace an invariant."""
     for name, sentence in replays.faults.items():
         try:
             facts = replays.trace(name).filter(pl.col("event") == Fact.FAULT)

@@ -18,7 +18,7 @@ from sil.settings.files import FIXTURES
 from site_db.site_file.tables import SiteFile
 
 MODELS: dict[str, type[BaseModel]] = {"experiment": Experiment, "plan": Plan, "site": SiteFile}
-"""By what a file describes."""
+"""The model of each kind of file."""
 
 
 def schema_of(kind: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class State:
     since_first_s: float
     """Seconds since the first submission."""
     date: str | None
-    """Of the time, if the log has dates."""
+    """The date, if the log has dates."""
 
     def __repr__(self) -> str:
         date = "" if self.date is None else f" ({self.date})"
@@ -63,7 +63,7 @@ _DEFAULTS = {"reasons": True, "determinism_check": False}
 
 
 def _shown(field: Field) -> Shown | None:
-    """How a setting of replays is one of simulations."""
+    """How a setting of replays appears among those of simulations."""
     if field.name in _WITHOUT_EFFECT:
         return None
     return as_keyword(field._replace(default=_DEFAULTS.get(field.name, field.default)))
@@ -119,16 +119,16 @@ class Simulation:
         )
 
     def step(self, events: int = 1) -> pl.DataFrame:
-        """Go on by some events; the facts that come of them, maybe none. Raises SchedulerFault."""
+        """Process some events. Returns their facts, if any. Raises SchedulerFault."""
         before = len(self._facts)
         for _ in range(events):
             self._next()
         return self._since(before)
 
     def run_until(self, time: Moment) -> pl.DataFrame:
-        """Go on to a time, and handle all events up to then; the facts that come of them. The time is a
-        second of the log; a text like "2d", which counts from the first submission; or a date, if the log
-        has dates. Raises UserError for another text, and SchedulerFault."""
+        """Process all events up to a time. Returns their facts. The time is a second of the log; a text like
+        "2d", which counts from the first submission; or a date, if the log has dates. Raises UserError for
+        another text, and SchedulerFault."""
         before, until_s = len(self._facts), second_of_log(time, self._clock)
         while not self._is_done and self._world.events.next_s <= until_s:
             self._next()
@@ -136,7 +136,7 @@ class Simulation:
         return self._since(before)
 
     def run(self) -> pl.DataFrame:
-        """Go on until all jobs have ended; the facts that come of it. Raises SchedulerFault."""
+        """Process all events until all jobs have ended. Returns their facts. Raises SchedulerFault."""
         before = len(self._facts)
         while not self._is_done:
             self._next()
@@ -161,13 +161,11 @@ class Simulation:
 
 @dataclass
 class _Jobs:
-    """Which jobs wait and run, by the facts so far."""
-
     waiting: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     running: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     n_ended: int = 0
     _arrived: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Of those that run, which may wait again."""
+    """The arrivals of running jobs, which may wait again."""
 
     def add(self, facts: pl.DataFrame) -> None:
         for fact in facts.iter_rows(named=True):

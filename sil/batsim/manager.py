@@ -58,7 +58,7 @@ class BatsimManager(ResourceManager):
         self._fault = self._session.fault
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
-        """To be sent to the scheduler, oldest first."""
+        """Events to be sent to the scheduler, oldest first."""
         self._killing: list[tuple[list[str], dict[str, float]]] = []
         """Kill orders: job ids, and the progress of the jobs that were running."""
         self._killed: set[str] = set()
@@ -103,7 +103,6 @@ class BatsimManager(ResourceManager):
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
     def _over(self, run: RunId, state: str) -> SessionJob | None:
-        """Report the end of a run; None if the run is unknown."""
         if (entry := self._session.over(run)) is not None:
             self._tell(
                 "JOB_COMPLETED",
@@ -116,7 +115,6 @@ class BatsimManager(ResourceManager):
         return entry
 
     def on_run_preempted(self, run: RunId) -> None:
-        """The run was killed."""
         if (entry := self._over(run, messages.KILLED)) is not None:
             self._killed.add(entry.id)
             self._orders.give_up(entry.job.id, "killed by its scheduler")
@@ -194,7 +192,6 @@ class BatsimManager(ResourceManager):
     # -- decisions ------------------------------------------------------------------------------------------
 
     def _carry_out(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Some say nothing to the world."""
         do: dict[str, Callable[..., None]] = {
             "EXECUTE_JOB": self._execute,
             "REJECT_JOB": self._reject,
@@ -238,7 +235,7 @@ class BatsimManager(ResourceManager):
         heapq.heappush(self._calls_s, timestamp)
 
     def _kill(self, job_ids: list[str]) -> None:
-        """Jobs that have ended while the scheduler was busy are left out."""
+        """Kill jobs; those that have ended while the scheduler was busy are left out."""
         progress = {}
         for job_id in job_ids:
             entry = self._session.jobs.get(job_id)
@@ -255,7 +252,7 @@ class BatsimManager(ResourceManager):
         self.wants_round = True
 
     def _register(self, job_id: str, job: messages.NewJob) -> None:
-        """A job that the scheduler submits; its run time is that of its profile, a delay."""
+        """Add a job that the scheduler submits; its run time is that of its profile, a delay."""
         if self._nodes.new_job is None:
             message = f"job {job_id} was registered; an experiment's jobs are those of its file"
             raise self._fault(SPEAKS_THE_PROTOCOL, message)
@@ -277,7 +274,8 @@ class BatsimManager(ResourceManager):
         self._orders.submit(new)
 
     def _change_state(self, job_id: str, job_state: str) -> None:
-        """Of a job that does not run: some schedulers submit jobs that only represent others."""
+        """Set the state of a job that does not run: some schedulers submit jobs that only represent
+        others."""
         entry = self._session.of(job_id)
         if entry.run is not None:
             message = f"the state of job {job_id} was to be {job_state}, while it runs on {entry.nodes}"
@@ -289,7 +287,7 @@ class BatsimManager(ResourceManager):
             raise self._fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {job_state}", entry)
 
     def _tell_of_the_killed(self) -> None:
-        """Once all jobs of a kill order have ended, for any reason."""
+        """Report the jobs of a kill order once all of them have ended, for any reason."""
         while self._killing and not any(job_id in self._session.jobs for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
             killed = {
@@ -301,7 +299,7 @@ class BatsimManager(ResourceManager):
             self._events.append(messages.event(now_s, "JOB_KILLED", job_ids=job_ids, job_progress=killed))
 
     def _answer(self, requests: Mapping[str, Any]) -> None:
-        """Energy is not simulated: none was consumed."""
+        """Answer queries. Energy is not simulated: none was consumed."""
         for request in requests:
             if request != "consumed_energy":
                 message = f"it asks for '{request}'; answered is consumed_energy only"

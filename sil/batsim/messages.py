@@ -14,10 +14,10 @@ from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
 from site_db.files.readers import OF_JSON, most_bytes
 
 WORKLOAD = "w0"
-"""All jobs are of one workload: `w0!1`."""
+"""The workload of all jobs, as in `w0!1`."""
 
 MAX_SHOWN = 200
-"""Characters of an invalid message that are shown."""
+"""The most characters of an invalid message that are shown."""
 
 JsonEvent = dict[str, Any]
 
@@ -80,7 +80,7 @@ FINAL_STATES = (SUCCEEDED, FAILED, KILLED, "COMPLETED_WALLTIME_REACHED", "REJECT
 
 
 def longest_message() -> int:
-    """In bytes; who sends a longer one is disconnected."""
+    """The length of the longest message, in bytes; a client that sends a longer one is disconnected."""
     return int(most_bytes() / OF_JSON)
 
 
@@ -92,7 +92,7 @@ def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
 
 
 class Message(BaseModel):
-    """JSON has no names for infinity and NaN."""
+    """A message. JSON has no names for infinity and NaN."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
@@ -118,7 +118,7 @@ _made: Any = create_model
 
 
 def _models(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Of types of fields, or of types with defaults."""
+    """Models of types of fields, or of types with defaults."""
     return {kind: _made(kind, __base__=Message, **data) for kind, data in table.items()}
 
 
@@ -138,7 +138,7 @@ DECISIONS = _models(
         "ANSWER": {},
     }
 )
-"""Of a scheduler: what is read of the data of each."""
+"""The decisions of a scheduler: what is read of the data of each."""
 EVENTS = _models(
     {
         "SIMULATION_BEGINS": {"nb_resources": Size, "nb_compute_resources": (Size | None, None)},
@@ -146,7 +146,7 @@ EVENTS = _models(
         "JOB_COMPLETED": {"job_id": str},
     }
 )
-"""Of a simulator."""
+"""The events of a simulator."""
 _DECISION: Any = Union[  # noqa: UP007 (made from a table)
     tuple(
         _made(kind, __base__=Message, type=(Literal[kind], ...), timestamp=(Time, ...), data=(data, ...))
@@ -184,7 +184,7 @@ class Request(Message):
 
 
 def read_reply(text: str, asked_s: float) -> Reply:
-    """Raises SchedulerFault for an invalid message."""
+    """Parse a reply. Raises SchedulerFault for an invalid one."""
     try:
         return Reply.model_validate_json(text)
     except ValidationError as error:

@@ -165,7 +165,7 @@ class Session:
         return entry
 
     def fault(self, rule: str, message: str, entry: SessionJob | None = None) -> SchedulerFault:
-        """At the present time, perhaps about a job."""
+        """A fault at the present time, perhaps of a job."""
         return SchedulerFault(rule, message, self._clock.now_s, None if entry is None else entry.job.id)
 
     def _nodes(self, job_id: str, alloc: str, entry: SessionJob) -> NodeSet:

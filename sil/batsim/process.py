@@ -37,7 +37,7 @@ class BatsimScheduler:
 
     @property
     def files(self) -> list[Path]:
-        """Those that its command names."""
+        """The files that its command names."""
         return [path for word in self.command if (path := Path(word)).is_file()]
 
 

@@ -24,7 +24,7 @@ from site_db.files.input_errors import quoted
 from site_db.files.readers import Memory
 
 BYTES_OF_A_JOB = 1_000
-"""Memory for a job, about: also the names of those that have ended are kept."""
+"""The memory for a job, in bytes, about: also the names of those that have ended are kept."""
 BYTES_OF_A_NODE = 100
 
 
@@ -48,11 +48,11 @@ class ServedScheduler:
         self.clock = SimClock()
         """The time of the simulator's last message."""
         self._names: dict[JobId, str] = {}
-        """In the protocol, of jobs that have not started."""
+        """The names, in the protocol, of the jobs that have not started."""
         self._run_of: dict[str, RunId] = {}
-        """By the name of the job."""
+        """The run of each job, by its name."""
         self._decisions: list[JsonEvent] = []
-        """To be sent."""
+        """Decisions to be sent."""
         self._manager: StartingManager[Any] | None = None
         self._jobs = 0
         self._known = set[str]()
@@ -145,9 +145,8 @@ class ServedScheduler:
 def listening(address: str) -> Iterator[tuple[Callable[[], bytes], Callable[[str], None]]]:
     """Functions that receive a message and send its reply, at an address like tcp://127.0.0.1:28000.
 
-    A simulator that waits for a reply when the block ends with an error is told why: `{"error": sentence}`.
-    Raises UserError, also for a message in parts.
-    """
+    A simulator that waits for a reply when the block ends with an error gets the reason: `{"error":
+    sentence}`. Raises UserError, also for a message in parts."""
     waits = False
 
     def receive() -> bytes:

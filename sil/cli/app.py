@@ -58,7 +58,8 @@ class CommandGroup(typer.Typer):
 
 
 def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
-    """Help and errors are plain text: what would draw boxes takes longer to load than all of the help."""
+    """A group whose help and errors are plain text: what draws boxes takes longer to load than all of the
+    help."""
     return CommandGroup(
         cls=cls,
         help=help_text,
@@ -80,7 +81,7 @@ def loaded(place: str) -> Any:
 
 
 def name_of(place: str) -> str:
-    """That of the function or, where all of a module is a group, of the module."""
+    """The name of the function or, where all of a module is a group, of the module."""
     module, _, name = place.partition(":")
     return module if name == "app" else name.replace("_", "-")
 
@@ -167,7 +168,7 @@ def main() -> None:
 
 
 def _print_all_letters() -> None:
-    """Also where the locale has ASCII only, as Python itself does by default (PEP 540)."""
+    """Print UTF-8 also where the locale has ASCII only, as Python itself does by default (PEP 540)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             is_ascii = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")

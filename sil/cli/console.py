@@ -34,10 +34,10 @@ except ImportError:  # earlier versions use click itself
     from click import get_current_context  # type: ignore[no-redef]
 
 EXIT_FAULT, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
-"""A scheduler under test broke a rule; a user error; Ctrl-C."""
+"""Exit codes: a scheduler under test broke a rule; a user error; Ctrl-C."""
 
 NO_LIMIT = 100_000
-"""More columns than any line has."""
+"""The width of a line without limit, in columns."""
 FEWEST_COLUMNS = 2
 NARROW_HEADING, NARROW_TEXT = 10, 16
 
@@ -133,7 +133,6 @@ def print_table(*forms: Table) -> None:
 
 
 def _measured(table: Table) -> Measurement:
-    """The width with all words whole, and that with all lines whole."""
     untitled = copy(table)
     untitled.title = None
     return Measurement.get(out, out.options.update(max_width=NO_LIMIT), untitled)
@@ -154,7 +153,7 @@ def _wrap(table: Table) -> None:
 
 
 def _line_width(terminal: Console) -> int:
-    """That of the terminal, or COLUMNS; lines of files and pipes are as long as they are."""
+    """The width of the terminal, or COLUMNS; lines of files and pipes have no limit."""
     given = os.environ.get("COLUMNS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -169,7 +168,7 @@ def print_line(*parts: str | Text) -> None:
 
 
 def _print_in_words(terminal: Console, text: Text) -> None:
-    """Rich breaks long words, such as paths, which then cannot be copied."""
+    """Print without breaking long words, as Rich does: a path could not be copied."""
     room, breaks, begin = _line_width(terminal), [], 0
     for word in re.finditer(r"\S+", text.plain):
         begin = max(begin, text.plain.rfind("\n", 0, word.start()) + 1)
@@ -240,7 +239,7 @@ def as_table(listing: Listing) -> Table:
 
 
 def print_listings(listings: Sequence[Listing], as_json: bool = False) -> None:
-    """Print all listings as one JSON object, or as tables, of several those that have rows."""
+    """Print all listings as one JSON object, or as tables; of several listings, only those with rows."""
     if as_json:
         totals = {f"{one.name}_total": one.total for one in listings if one.total is not None}
         print_json({one.name: list(one.rows) for one in listings} | totals)

@@ -131,7 +131,7 @@ def folder(default: str) -> Any:
 
 
 def _of(settings: type[Settings], name: str) -> Any:
-    """The option for a field of settings of which a command has no others."""
+    """The option for a field of settings of which a command has no other fields."""
     (field,) = (field for field in declared(settings) if field.name == name)
     return _info(field)
 

@@ -89,7 +89,6 @@ def overhead(
 
 
 def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:
-    """Write the measurements, and print medians and growth laws."""
     from sil.experiment import overhead as measuring
     from sil.trace.stream import write_csv
 
@@ -162,7 +161,6 @@ def _ms(seconds: float) -> str:
 
 
 def _draw(points: pl.DataFrame, folder: Path) -> None:
-    """Panels by percentage of parallel jobs, by number of machines, or a single one."""
     import polars as pl
 
     from sil.report.figures import overhead_figure

@@ -189,7 +189,6 @@ def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, ques
 
 
 def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> tuple[Text, str]:
-    """Whether completion by then can be promised, and why not."""
     job, then = f"job {one.job}", f"{now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
         can = f": {job} can be promised by {then}; nine in ten similar jobs would."

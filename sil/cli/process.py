@@ -29,7 +29,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def stop_if_interrupted() -> None:
-    """Raises KeyboardInterrupt if an earlier one got lost; called while a command makes progress."""
+    """Raise KeyboardInterrupt if an earlier one got lost; called while a command makes progress."""
     global _is_interrupted
     if _is_interrupted:
         _is_interrupted = False

@@ -131,7 +131,7 @@ def replay(
 
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
-    """Those of an events file. Raises UserError if they do not suit the schedulers or the log."""
+    """The events of a file. Raises UserError if they do not suit the schedulers or the log."""
     from sil.runs.under_test import SlurmProgram
     from sil.settings.events_file import read_events
 
@@ -147,7 +147,7 @@ def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: 
 
 
 def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> None:
-    """What the model of the nodes leaves out. A controller with a slurm.conf reads all of that."""
+    """Print what the model of the nodes leaves out; a controller with a slurm.conf reads all of that."""
     from sil.runs.under_test import SlurmProgram
 
     with_theirs = [
@@ -164,7 +164,7 @@ def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> 
 
 
 def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
-    """What of the files of Slurm's controllers is not passed on."""
+    """Print what of the files of Slurm's controllers is not passed on."""
     from sil.runs.under_test import controllers
 
     for note in dict.fromkeys(note for each in controllers(schedulers) for note in each.notes()):
@@ -172,7 +172,7 @@ def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
 
 
 def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[float]) -> None:
-    """Repairs of a log, what these loads do to it, and what is unknown for these estimates."""
+    """Print the repairs of a log, what these loads do to it, and what is unknown for these estimates."""
     from sil.workload.job_log import on_scaled_days
 
     for note in (*log.notes, *on_scaled_days(loads)):
@@ -182,7 +182,7 @@ def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[flo
 
 
 def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
-    """A row for each statistic, a column for each scheduler; as JSON an object for each scheduler."""
+    """Print a row for each statistic, a column for each scheduler; as JSON an object for each scheduler."""
     from sil.report.tables import replay_rows
 
     if as_json:

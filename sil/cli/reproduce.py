@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *WITH_DATA)}
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
-"""Of verdicts; the others are yellow."""
+"""The colours of verdicts; the others are yellow."""
 HEADINGS = {
     "paper": "paper",
     "reading": "read as",
@@ -36,7 +36,7 @@ HEADINGS = {
     "caveat": "caveat",
     "sites": "robust",
 }
-"""Of a claim's lines, by column of the ledger."""
+"""The labels of a claim's lines, by column of the ledger."""
 WIDTH = 3 + max(map(len, HEADINGS.values()))
 
 

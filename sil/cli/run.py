@@ -133,7 +133,8 @@ def report(
 
 
 def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
-    """As tables, all metrics of a single point, or one metric over a grid; as JSON what summary.json has."""
+    """Show all metrics of a single point, or one metric over a grid, as tables; as JSON what summary.json
+    has."""
     if as_json:
         console.print_json(comparison.as_dict())
     else:
@@ -209,9 +210,10 @@ def copy(folder: Path) -> None:
 
 
 MOST_JOBS = 2_000
-"""Over all runs. A job takes about a millisecond, starting the workers some seconds of CPU time."""
+"""The most jobs, over all runs, for which no workers start: a job takes about a millisecond, starting the
+workers some seconds of CPU time."""
 QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
-"""Schedulers by name that never take seconds for a decision."""
+"""The names of schedulers that never take seconds for a decision."""
 
 
 def is_little_work(experiment: Settings) -> bool:

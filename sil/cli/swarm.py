@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sil.swarm.simulation import Violation
 
 MOST_SHRUNK = 5
-"""So many violations are made smaller; the other seeds are listed."""
+"""The most violations that are made smaller; the other seeds are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,6 @@ def _seeds(text: str) -> range:
 
 
 def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
-    """One case, with all facts."""
     from sil.trace.held import with_texts
     from sil.trace.recorder import ROW
 

@@ -44,7 +44,7 @@ class Replayed(OfPeriod, Asking):
 
     @property
     def asking(self) -> Asking:
-        """What results depend on beside the jobs."""
+        """What results depend on besides the jobs."""
         return Asking(**{field.name: getattr(self, field.name) for field in fields(Asking)})
 
 

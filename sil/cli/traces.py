@@ -112,7 +112,6 @@ def why(
 
 
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:
-    """The facts of one run of a trace."""
     from sil.outcome.trace_inspection import runs_of
     from sil.trace.reading import read_facts, trace_file
 

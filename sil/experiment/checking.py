@@ -1,5 +1,5 @@
-"""The contract suite, run on a scheduler by its name in a process of its own, which it may kill; it is judged
-here."""
+"""The contract suite, run on a scheduler by its name in a process of its own, which it may kill; its answers
+are judged here."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from sil.world.guard.faults import (
 )
 
 MOST_BYTES = 1 << 24
-"""Of an answer to one of these problems."""
+"""The largest answer to one of these problems, in bytes."""
 
 
 class Finding(NamedTuple):
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES)
-"""When one of these is broken, nothing is known of the rules not checked before."""
+"""Rules after which, when broken, nothing is known of the rules not checked before."""
 
 
 class Checked(NamedTuple):
@@ -108,7 +108,6 @@ def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checke
 def _judged(
     scheduler: InProcess, name_of_contract: str, examples: int, limit_s: float, attempt: Attempt
 ) -> Checked:
-    """Raises Died if the process was killed from outside."""
     found: list[Finding] = []
     contract = contract_for(name_of_contract)
     call = partial(_answer, scheduler.spec, limit_s)
@@ -128,8 +127,6 @@ def _judged(
 
 
 class _Elsewhere:
-    """A new instance of the scheduler in its process."""
-
     def __init__(self, process: OwnProcess) -> None:
         self._process = process
         process.send(Message({"make": True}))
@@ -155,7 +152,6 @@ class _Elsewhere:
 
 
 def _answer(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
-    """Run in the scheduler's process: make instances and ask them, as told."""
     candidate: _Made
     while True:
         try:

@@ -82,7 +82,7 @@ class LiveComparison:
 
     @property
     def mean_turnaround_s(self) -> tuple[float, float]:
-        """Live and simulated."""
+        """The mean turnaround, live and simulated."""
         live, simulated = (self.jobs[name].to_numpy() for name in ("turnaround_s", "simulated_s"))
         return (float(live.mean()), float(simulated.mean())) if len(live) else (0.0, 0.0)
 

@@ -32,9 +32,9 @@ from sil.world.guard.faults import Died
 from site_db.files.readers import no_link
 
 MOST_JOBS_PER_ITEM = 50_000
-"""Replayed jobs in a work item, unless one replay has more: a second or two of work."""
+"""The most replayed jobs in a work item, unless one replay has more: a second or two of work."""
 ITEMS = 64
-"""Fewest items of a sweep with enough replays, so that workers end at about the same time."""
+"""The fewest items of a sweep with enough replays, so that workers end at about the same time."""
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "log": pl.String,
@@ -66,12 +66,12 @@ class Case(NamedTuple):
     scheduler: UnderTest
 
     def replay(self, settings: Asking, few_jobs: int) -> Replay:
-        """Raises InvalidFile for an impossible load."""
+        """The replay of this case. Raises InvalidFile for an impossible load."""
         log = self.slice.log.with_load(self.load)
         return Replay.of(log, settings, estimates=self.estimates, few_jobs=few_jobs)
 
     def row(self, results: Results) -> Row:
-        """Of the table of the sweep."""
+        """The row of this case in the table of the sweep."""
         part = self.slice
         return {
             "log": part.log.name,
@@ -128,7 +128,7 @@ class LogSweep:
         return [Case(*case) for case in product(slices, self.loads, self.estimates, self.schedulers)]
 
     def digest(self) -> str:
-        """Equal if the same rows would result."""
+        """A digest that is equal if the same rows would result."""
         slices = [
             (
                 part.log.name,
@@ -210,7 +210,7 @@ def _table(rows: Mapping[int, Row]) -> pl.DataFrame:
 
 
 def _batches(cases: Sequence[Case]) -> Iterator[range]:
-    """Replays that follow each other, with a moderate number of jobs: what does not depend on the executor,
+    """Replays that follow each other, with a moderate number of jobs. Batches do not depend on the executor,
     so that a sweep can be resumed with other workers."""
     n_jobs = [len(case.slice.log.jobs) for case in cases]
     most = min(MOST_JOBS_PER_ITEM, sum(n_jobs) / ITEMS)

@@ -24,12 +24,12 @@ UNFINISHED = "unfinished.db"
 
 
 def default_folder(*names: str) -> Path:
-    """The folder for results in the current folder: `sil-NAME`, with what is between the two."""
+    """The folder for results in the current folder: `sil-NAME`, or `sil` with several names."""
     return Path(file_name("-".join(("sil", *names))))
 
 
 def make_usable(out: Path) -> None:
-    """Raises UserError."""
+    """Create a results folder if need be. Raises UserError if it cannot be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".writable"
@@ -44,7 +44,7 @@ def make_usable(out: Path) -> None:
 
 @contextmanager
 def alone_in(out: Path) -> Iterator[None]:
-    """Within this context, no other process is in this one with that folder. Raises UserError."""
+    """Lock a results folder against other processes that write to it. Raises UserError."""
     handle = os.open(out, os.O_RDONLY)
     try:
         with suppress(OSError):  # some file systems have no locks
@@ -84,7 +84,7 @@ def copy_results(results: Path, folder: Path) -> None:
 
 
 def no_room(error: BaseException) -> bool:
-    """Whether there is no room to write."""
+    """Whether an error says that there is no room to write."""
     return _number(error) in (ENOSPC, EDQUOT, EFBIG)
 
 

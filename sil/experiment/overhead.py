@@ -69,7 +69,7 @@ class Grid:
 
 
 BYTES_OF_A_TIME = 40
-"""Of memory, for an expected time while a problem is made."""
+"""Memory for an expected time while a problem is made, in bytes."""
 Ask = Callable[[int, int, int, int], MappingProblem]
 """Makes a problem, by number of jobs, number of machines, share in percent, and number of the table."""
 
@@ -189,8 +189,8 @@ def by_point(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def law_of(measured: pl.DataFrame, scheduler: str) -> PowerLaw | None:
-    """The growth of its decision times with jobs and, if their number varies, resources. Fitted to the
-    medians of each table. None if there are too few."""
+    """The growth of a scheduler's decision times with jobs and, if their number varies, resources. Fitted to
+    the medians of each table. None if there are too few."""
     medians = (
         measured.filter(pl.col("scheduler") == scheduler)
         .group_by("jobs", "resources", "parallel_percent", "table", maintain_order=True)

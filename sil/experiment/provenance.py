@@ -47,7 +47,6 @@ def describe(scenario: Scenario) -> RunDescription:
 
 
 def _workload(scenario: Scenario) -> str:
-    """The arriving jobs, for a reader."""
     log, workload = scenario.in_use.log, scenario.experiment.workload
     if log is not None:
         table = scenario.experiment.log or scenario.experiment.history
@@ -62,7 +61,8 @@ def _workload(scenario: Scenario) -> str:
 
 
 def fingerprint(scenario: Scenario) -> str:
-    """Equal if the same runs would result: experiment, site, version and all code that may matter."""
+    """A digest that is equal if the same runs would result: of experiment, site, version and all code that
+    may matter."""
     digest = hashlib.sha256()
     for text in (
         scenario.experiment.canonical(),

@@ -30,7 +30,7 @@ FIGURES = "figures"
 
 ALL_AS_BEFORE: Mapping[str, float] = MappingProxyType({})
 OPTIONAL = (KEY,)
-"""What summary.json has of logs with dates."""
+"""Keys that summary.json has only of logs with dates."""
 DESCRIBED: Mapping[str, Any] = {
     "log": str,
     "acknowledge": str,
@@ -52,12 +52,12 @@ DESCRIBED: Mapping[str, Any] = {
     "analysis": dict[str, float | None],
     "bounded_slowdown_threshold_s": float,
 }
-"""What summary.json has, with the types of values. `analysis` are the numbers of an `Analysis`."""
+"""The keys of summary.json, with the types of values. `analysis` are the numbers of an `Analysis`."""
 
 
 _fields: dict[str, Any] = {name: (kind, ...) for name, kind in DESCRIBED.items()}
 Summary = create_model("Summary", **_fields)
-"""What is checked of a summary.json, which may have been changed."""
+"""The model of a summary.json, which may have been changed."""
 
 
 def are_replays(out: Path) -> bool:

@@ -31,9 +31,9 @@ from sil.world.guard.faults import Died, sentence
 from site_db.files.readers import no_link
 
 FEW_IN_ALL = 10_000
-"""Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
+"""The most jobs, over all schedulers, whose replay takes less time than starting worker processes."""
 FILES = (SUMMARY, REPORT, FIGURES, ORIGIN, UNFINISHED)
-"""Beside the folders of the schedulers."""
+"""Files of the results, in addition to the folders of the schedulers."""
 _TABLES = (TRACE, TIMINGS, JOBS, SCHEDULE)
 
 
@@ -90,7 +90,7 @@ def replay_all(
 
 
 def _folders(out: Path, schedulers: Iterable[UnderTest]) -> dict[UnderTest, Path]:
-    """Raises UserError for a name that leads to no folder of its own."""
+    """The folder of each scheduler. Raises UserError for a name that leads to no folder of its own."""
     # Absolute, since a scheduler may change the working directory.
     folders = {scheduler: (out / file_name(scheduler.label)).absolute() for scheduler in schedulers}
     for scheduler, folder in folders.items():
@@ -164,7 +164,7 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
 
 
 def without_results(scheduler: UnderTest, died: Died) -> Results:
-    """Those of a scheduler whose process died: its fault."""
+    """The results of a scheduler whose process died: its fault."""
     return Results({}, sentence(scheduler.label, died.rule, str(died)))
 
 

@@ -135,7 +135,6 @@ def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:
 
 
 def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:
-    """The predictions for each job in each run; without those that a job never ends."""
     found: dict[Run, dict[int, list[PredictedTurnaround]]] = defaultdict(lambda: defaultdict(list))
     columns = ("predictor", "made_s", "end_s", "low_s", "high_s")
     finite = tables.predictions.filter(pl.col("end_s").is_finite())

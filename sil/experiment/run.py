@@ -76,7 +76,7 @@ class SiteChoice:
     as_of: int | None = None
 
     def check(self, experiment: Experiment) -> None:
-        """Raises UserError."""
+        """Raise UserError unless this suits the experiment."""
         if self.learns and self.address is None:
             raise UserError(
                 f"with {given('--learn', True)}, say with {given('--site')} which database is to learn"
@@ -187,7 +187,7 @@ def _is_complete(identity: Identity, out: Path, choice: SiteChoice) -> bool:
 
 
 def _stored_as(identity: Identity, choice: SiteChoice) -> str:
-    """What the keys of finished runs begin with: another with an earlier history."""
+    """The prefix of the keys of finished runs: another with an earlier history."""
     return identity.runs if choice.as_of is None else f"{identity.runs} as of {choice.as_of}"
 
 
@@ -225,7 +225,6 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
 
 
 def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:
-    """The trace, the timings, and on time-shared nodes also predictions and responses of local users."""
     write_trace(out / TRACE, tables.facts, description)
     for name, file in BESIDE_THE_TRACE.items():
         frame: pl.DataFrame = getattr(tables, name)

@@ -52,7 +52,7 @@ class Sweep:
         self._runner = runner
         runner.total = len(self._items)
         self._finished: dict[RunKey, str | Packed] = {}
-        """The key of the stored result; the result itself if the process died."""
+        """The key of the stored result of each run; the result itself if the process died."""
         self._faulted_at: dict[str, int] = {}
         self.killed: set[RunKey] = set()
         """Runs that were killed from outside, each time that they were tried."""

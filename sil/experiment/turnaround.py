@@ -130,7 +130,7 @@ class TurnaroundPrediction:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: a start or completion that is never or unknown is None."""
+        """A JSON object. JSON has no infinity: a start or completion that is never or unknown is None."""
         return {
             "job": self.job,
             "job_class": self.job_class,

@@ -132,7 +132,7 @@ REWARDS: Mapping[str, Reward] = {
 
 
 _FACTS = 64
-"""Room for facts at first: those of one step."""
+"""The capacity for facts at first: those of one step."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class BackfillVector(Vector):
 
 
 class BackfillBatch:
-    """So many episodes with jobs of a log."""
+    """`n` episodes with jobs of a log."""
 
     def __init__(self, n: int, settings: Settings) -> None:
         """Raises UserError for settings that do not fit."""
@@ -250,7 +250,7 @@ class BackfillBatch:
         return rewards if acting.all() else np.where(acting, rewards, 0.0)
 
     def _go_on(self) -> None:
-        """Until all episodes ask or are over."""
+        """Go on until all episodes ask or are over."""
         self._answers.give(self._replays, self._views)
         if (self._numbers["state"] == STUCK).any():
             raise AssertionError("jobs remain that fit on an idle machine, and nothing can happen")

@@ -51,12 +51,12 @@ def actions(weights: Numbers, seen: Seen) -> NDArray[np.int64]:
 
 
 def policy(weights: Numbers) -> Any:
-    """For `sil.from_policy`."""
+    """A policy with these weights, for `sil.from_policy`."""
     return lambda seen: actions(weights[None], {name: array[None] for name, array in seen.items()})[0]
 
 
 def train(log: JobLog, iterations: int, seed: int = 1) -> Numbers:
-    """The weights (N_WEIGHTS,) after so many iterations of evolution strategies (Salimans et al. 2017): all
+    """The weights (N_WEIGHTS,) after some iterations of evolution strategies (Salimans et al. 2017): all
     candidates of an iteration schedule the same jobs; the weights move by their ranks."""
     n = 2 * PAIRS
     envs = gymnasium.make_vec(
@@ -88,7 +88,7 @@ def held_out_weeks(log: JobLog) -> list[JobLog]:
 
 
 def compared(weeks: list[JobLog], weights: Numbers) -> sil.Sweep:
-    """The policy beside built-in schedulers, on each of the weeks."""
+    """Compare the policy with built-in schedulers on each of the weeks."""
     learned = sil.from_policy(policy(weights), window=WINDOW)
     schedulers = {"easy": "easy", "fcfs": "fcfs", "sjf": "sjf", "policy": learned}
     return sil.sweep(weeks, schedulers, progress=False)

@@ -17,7 +17,7 @@ from sil.gym.environments import Numbers, Observation, Options, Single, Vector, 
 from sil.runs.policies import MappingPass
 
 MOST_WORK, MOST_SLOWNESS = 3_000.0, 1_000.0
-"""Of the matrices that are drawn: Braun et al. 2001, of high heterogeneity, inconsistent."""
+"""The upper limits of the matrices that are drawn: Braun et al. 2001, of high heterogeneity, inconsistent."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class MappingVector(Vector):
 
 
 class MappingBatch:
-    """So many batches of jobs, each for idle machines.
+    """`n` batches of jobs, each for idle machines.
 
     * `etc`: expected seconds of jobs (rows) on machines (columns), infinite where a job cannot run: a matrix,
       several, of which each episode draws one, or a function that makes one with a random generator. By
@@ -148,7 +148,6 @@ class MappingBatch:
 
 
 def _matrices(etc: Any, jobs: int, machines: int) -> Callable[[np.random.Generator], Numbers]:
-    """What makes the matrix of an episode."""
     if etc is None:
         return lambda rng: (
             rng.uniform(1.0, MOST_WORK, (jobs, 1)) * rng.uniform(1.0, MOST_SLOWNESS, (jobs, machines))
@@ -160,7 +159,6 @@ def _matrices(etc: Any, jobs: int, machines: int) -> Callable[[np.random.Generat
 
 
 def _checked(etc: ArrayLike) -> Numbers:
-    """Raises UserError for what is no ETC matrix, or has a job that can run nowhere."""
     etc_s = np.array(etc, dtype=np.float64)
     if etc_s.ndim != 2 or not etc_s.size or np.isnan(etc_s).any() or (etc_s < 0).any():
         raise UserError("etc is no ETC matrix; expected a row for each job, with seconds >= 0 or infinite")

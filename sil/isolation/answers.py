@@ -39,7 +39,7 @@ from sil.world.guard.values import LARGEST, bounded, finite, plain_shares, whole
 _INTEGER = np.dtype("<i8")
 _FLOAT = np.dtype("<f8")
 _COLUMNS = (_INTEGER, _INTEGER, _FLOAT, _FLOAT)
-"""Of assignments: job, resource, start and completion."""
+"""The types of the columns of assignments: job, resource, start and completion."""
 
 
 def packed_answer(problem: SchedulingProblem, answer: object, with_details: bool) -> Message:
@@ -87,8 +87,8 @@ def packed_orders(orders: Iterable[DispatchOrder | RunId]) -> list[list[Any]]:
 
 
 def unpacked_orders(rows: object, job_of: Mapping[int, Job]) -> list[DispatchOrder | RunId]:
-    """Their values are still to be checked. Raises BadMessage, TypeError and ValueError; KeyError for an
-    unknown job."""
+    """The orders in a message, whose values are still to be checked. Raises BadMessage, TypeError and
+    ValueError; KeyError for an unknown job."""
     orders: list[DispatchOrder | RunId] = []
     for row in _listed(rows):
         run, *rest = _listed(row)
@@ -158,7 +158,7 @@ def _start(row: object) -> Start:
 
 
 def _packed_nodes(nodes: Sequence[int]) -> object:
-    """As text; numbers in a list if some occur twice or are negative, which the rules forbid."""
+    """The nodes as text; as numbers in a list if some occur twice or are negative, which the rules forbid."""
     try:
         found = NodeSet.of(nodes)
     except ValueError:
@@ -213,7 +213,7 @@ def _text(value: object) -> str:
 
 
 BYTES = 1 << 26
-"""Limit of the size of what one call orders and returns."""
+"""The largest size of what one call orders and returns, in bytes."""
 
 
 def diverged(now_s: float) -> SchedulerFault:

@@ -50,7 +50,7 @@ from sil.world.guard.values import is_index
 BYTES = 1 << 20
 BYTES_OF_A_JOB = 4_096
 BYTES_OF_A_PLACE = 256
-"""Limits of the size of an answer: in all, and more for each job and each resource or node."""
+"""The most bytes of an answer: BYTES, and more for each job and each resource or node."""
 
 
 @contextmanager
@@ -92,7 +92,7 @@ class _Judging(Host):
     def __init__(self, processes: Mapping[str, OwnProcess]) -> None:
         self._processes = processes
         self._took_s = dict.fromkeys(processes, 0.0)
-        """What all calls of each have taken so far."""
+        """The time that all calls of each scheduler have taken so far, in seconds."""
 
     def respondent(self, spec: SchedulerSpec, seed: int, guard: Guard) -> Respondent:
         if spec.is_built_in:
@@ -101,7 +101,6 @@ class _Judging(Host):
         return _Elsewhere(lambda most: self.received(spec.name, most, guard.clock.now_s), guard.clock)
 
     def _limit(self, spec: SchedulerSpec, guard: Guard) -> None:
-        """It may have to be imported and made before it answers."""
         limit_s = max(guard.limit_s, MAKING_LIMIT_S)
         self._processes[spec.name].most_s = GRACE * limit_s + GRACE_S + SILENT_S
 
@@ -132,7 +131,7 @@ class _Judging(Host):
         return message
 
     def _check_times(self, name: str, took: object, now_s: float) -> None:
-        """Raises SchedulerFault if calls have taken no time, or more than has passed. The process does not
+        """Raise SchedulerFault if calls have taken no time, or more than has passed. The process does not
         wait until it is judged, so only the sum of its times can be compared."""
         wall_s = took[0] if isinstance(took, list) and took else took
         passed_s = time.monotonic() - self._processes[name].began_s
@@ -150,8 +149,6 @@ class _Judging(Host):
 
 
 class _Elsewhere:
-    """A scheduler whose answers come from its process; `receive` receives one, up to a number of bytes."""
-
     def __init__(self, receive: Callable[[int], Message], clock: Clock) -> None:
         self._receive = receive
         self._clock = clock
@@ -210,8 +207,6 @@ class _RunIsOver(BaseException):
 
 
 class _NoTime:
-    """A clock that tells nothing."""
-
     now_s = nan
 
 
@@ -264,7 +259,6 @@ def _fault(sent: object, now_s: float) -> SchedulerFault:
 def _answer(
     follow: Callable[[Host], object], name: str, memory_mb: float | None, connection: socket.socket
 ) -> None:
-    """Run in the process of a scheduler: follow its run, and answer."""
     answering = _Answering(name, connection, memory_mb)
     fault = None
     try:

@@ -1,4 +1,5 @@
-"""What waits and what is idle during a run, while its facts arrive in parts, and the metrics of that."""
+"""What waits and what is idle during a run, followed while its facts arrive in parts, and the metrics of
+that."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from sil.trace.facts import CODES, RUN, Fact, RunDescription
 from sil.trace.stream import Schema
 
 _WAITING = np.zeros(len(CODES), np.int64)
-"""By code of an event: by how many more jobs wait after it. One whose run is preempted or lost waits again,
+"""How many more jobs wait after an event, by its code. A job whose run is preempted or lost waits again,
 until it is started or refused."""
 _WAITING[CODES[Fact.JOB_ARRIVED]] = 1
 _WAITING[[CODES[Fact.JOB_REFUSED], CODES[Fact.RUN_STARTED]]] = -1
@@ -49,11 +50,11 @@ class Backlog:
         """Processor-seconds that were idle while jobs waited."""
         self._down_since: dict[int, float] = {}
         self._outages: list[tuple[float, float, int]] = []
-        """From, until, and how much was down."""
+        """Outages: from, until, and how much was down."""
         self._n_started = self._n_overtaking = 0
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts."""
+        """Add the next facts."""
         if not len(facts):
             return
         self._overtake(facts)
@@ -67,7 +68,7 @@ class Backlog:
         self._up, self._busy, self._n_waiting = int(up[-1]), int(busy[-1]), int(waiting[-1])
 
     def _changes(self, facts: FactColumns) -> NDArray[np.int64]:
-        """By how much more is up after each fact."""
+        """How much more is up after each fact."""
         changes = np.zeros(len(facts), np.int64)
         down = CODES[Fact.MACHINE_DOWN]
         for place in np.flatnonzero((facts.event == down) | (facts.event == CODES[Fact.MACHINE_UP])).tolist():
@@ -86,7 +87,7 @@ class Backlog:
         return changes
 
     def _held(self, facts: FactColumns) -> NDArray[np.int64]:
-        """By how much more is held by runs after each fact."""
+        """How much more runs hold after each fact."""
         held = np.zeros(len(facts), np.int64)
         starts, ends = facts.places(Fact.RUN_STARTED), np.flatnonzero(IS_ENDING[facts.event])
         held[starts] = facts.tasks[starts]
@@ -126,7 +127,7 @@ class Backlog:
         self._waiting = waiting[~np.isfinite(leaves_s)]
 
     def metrics(self, begins_s: float, ends_s: float, computing_s: float) -> dict[str, float]:
-        """Those of a run whose runs held `computing_s` processor-seconds between two times."""
+        """The metrics of a run whose runs held `computing_s` processor-seconds between two times."""
         found = {}
         if self._n_started:
             found["backfilled_share"] = 100.0 * self._n_overtaking / self._n_started

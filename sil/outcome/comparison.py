@@ -47,8 +47,8 @@ class Cell:
         confidence: float = CONFIDENCE,
         unit: str = "replication",
     ) -> Cell:
-        """Of the values of independent blocks, which the `unit` names, and the baseline's of the same blocks;
-        None for the baseline itself, or where it has no values."""
+        """A cell from the values of independent blocks, which the `unit` names, and the baseline's of the
+        same blocks; None for the baseline itself, or where it has no values."""
         value = interval(values, confidence)
         if baseline is None:
             return cls(value)
@@ -56,7 +56,6 @@ class Cell:
         return cls(value, paired.difference, paired.percent, why_no_interval(paired.differences, unit))
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of it."""
         intervals = {
             "value": self.value,
             "difference": self.difference,
@@ -105,13 +104,13 @@ class Matrix:
     """
 
     unit: str
-    """What a block is."""
+    """What a block is, as a noun."""
     block: tuple[str, ...]
-    """The columns that name it."""
+    """The columns that name a block."""
     text_axes: tuple[str, ...] = ()
     """Axes whose values are words."""
     least = 1
-    """Blocks without which a scheduler has no values at a point."""
+    """The fewest blocks with which a scheduler has values at a point."""
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class Matrix:
         self.schedulers, self.baseline = schedulers, schedulers[0]
         self.points = points
         self.metrics = metrics
-        """Those that some run has, by column of the table."""
+        """The metrics that some run has, by column of the table."""
         self.confidence = confidence
         self._none = table.clear()
         self._of_runs = table.partition_by("point", "scheduler", as_dict=True, maintain_order=True)
@@ -135,13 +134,13 @@ class Matrix:
         return str(value)
 
     def rows(self, point: int, scheduler: str) -> pl.DataFrame:
-        """By block; none unless there are enough."""
+        """The rows of a scheduler at a point, by block; none unless there are enough."""
         found = self._of_runs.get((point, scheduler), self._none)
         return found if len(found) >= self.least else self._none
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
-        """None where a fault ended some runs of the scheduler, since the others would be a selection, or
-        the metric is unknown."""
+        """A metric of a scheduler at a point; None where a fault ended some runs of the scheduler, since the
+        others would be a selection, or the metric is unknown."""
         rows, baseline = (self.rows(point, of) for of in (scheduler, self.baseline))
         if rows.is_empty() or rows[key].null_count():
             return None
@@ -272,7 +271,7 @@ class SweepComparison(Matrix):
         return f"{value:g}" if isinstance(value, float) else str(value)
 
     def check(self, name: str) -> None:
-        """Raises UserError for the makespan of slices with a warm-up."""
+        """Raise UserError for the makespan of slices with a warm-up."""
         jobs = self._table["warm_up_jobs"] + self._table["cool_down_jobs"]
         if name == MAKESPAN.key and jobs.sum():
             raise UserError(
@@ -307,7 +306,7 @@ class SweepComparison(Matrix):
         return self._first_of("refused", "refused jobs")
 
     def as_dict(self) -> dict[str, Any]:
-        """For summary.json."""
+        """The content of summary.json."""
         return {
             "confidence": self.confidence,
             "interval": INTERVAL,

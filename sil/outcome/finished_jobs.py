@@ -15,24 +15,25 @@ from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.recorder import ROW
 
 COLUMNS = (*ROW, "tasks")
-"""Of facts, those that are read are among these."""
+"""The columns among which are those that are read of facts."""
 WIDE = 2**16
-"""Numbers in a range so wide, or eight times as wide as there are numbers, are sorted; others get a table."""
+"""The widest range of numbers for which there is a table, or eight times as many as there are numbers; others
+are sorted."""
 _OF_A_DESCRIPTION = {"job": pl.Int64, "metadata": pl.String}
 IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS])
-"""By code of an event."""
+"""Whether an event ends a run, by its code."""
 
 
 class Wanted(StrEnum):
     """What finished jobs are for."""
 
     STATISTICS = "statistics"
-    """Without the columns that only a table has, in any order."""
+    """All jobs in any order, without the columns that only a table has."""
     TABLE = "table"
     """All columns, in order of number."""
     TABLE_AT_THE_END = "table at the end"
     """The same, where a lower number may arrive after a higher one, or a job may be described after it has
-    finished; none is `ready` before the end."""
+    finished; no job is `ready` before the end."""
 
 
 class FinishedJobs:
@@ -51,18 +52,18 @@ class FinishedJobs:
         if wanted is Wanted.STATISTICS:
             self._to_arrive = requested.select("job", *(["requested_gpus"] if self._has_gpus else []))
         self._arrived: list[pl.DataFrame] = []
-        """What jobs requested that have arrived and not finished, and their submission_time."""
+        """What the jobs requested that have arrived and not finished, and their submission_time."""
         self._started: list[pl.DataFrame] = []
         """The starts of runs that are not over."""
         self._stopped: list[pl.DataFrame] = []
         """Runs that were preempted or lost: their starts and ends."""
         self._suspended: dict[int, float] = {}
-        """Seconds in which runs were suspended; of those that are, less the time when they were."""
+        """How long runs were suspended, in seconds; for those that are, less the time when they were."""
         self._described = pl.DataFrame(schema=_OF_A_DESCRIPTION)
         self._finished: list[pl.DataFrame] = []
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts."""
+        """Add the next facts."""
         self._arrive(facts, facts.places(Fact.JOB_ARRIVED))
         if len(places := facts.places(Fact.JOB_DESCRIBED)):
             described = facts.frame(["job", "detail"], places).rename({"detail": "metadata"})
@@ -101,7 +102,7 @@ class FinishedJobs:
         return pl.DataFrame(columns)
 
     def _suspended_s(self, facts: FactColumns, over: pl.DataFrame) -> pl.Series:
-        """For how long the runs that are over were suspended."""
+        """How long the runs that are over were suspended."""
         found = self._suspended
         for fact, sign in ((Fact.RUN_STOPPED, -1.0), (Fact.RUN_CONTINUED, 1.0)):
             places = facts.places(fact)
@@ -114,7 +115,7 @@ class FinishedJobs:
         return spent.zip_with(spent >= 0.0, spent + over["finish_time"])
 
     def _last_runs(self, runs: pl.DataFrame, refused: NDArray[np.int64]) -> pl.DataFrame:
-        """Of runs that are over, those with which their jobs are over; of `refused` jobs, the last one."""
+        """Those of the runs that are over with which their jobs are over; of `refused` jobs, the last one."""
         if not runs["was_killed"].any() and not self._stopped:
             return runs
         ended = runs.filter(~pl.col("was_killed"))
@@ -137,7 +138,7 @@ class FinishedJobs:
         self._arrived.append(requested.with_columns(pl.Series("job", job), times_s))
 
     def ready(self) -> pl.DataFrame:
-        """Those before which none is missing; each is returned once."""
+        """The finished jobs before which none is missing; each is returned once."""
         finished = pl.concat(self._finished)
         is_ready = pl.lit(self._wanted is not Wanted.TABLE_AT_THE_END)
         if self._wanted is Wanted.TABLE and len(still := self._arrived[0]):
@@ -147,11 +148,11 @@ class FinishedJobs:
 
     @property
     def has_more(self) -> bool:
-        """Whether some have not been returned."""
+        """Whether some jobs have not been returned."""
         return any(map(len, self._finished))
 
     def rest(self) -> pl.DataFrame:
-        """The others, after the last facts."""
+        """The jobs that have not been returned, after the last facts."""
         return self._with_details(pl.concat(self._finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from sil.trace.stream import columns_of, read_csv, write_csv
 from site_db.files.input_errors import InvalidFile
 
 BOUND_S = 10.0
-"""Shorter run times count as this in bounded slowdowns, unless another threshold is given."""
+"""The least run time in bounded slowdowns, in seconds, unless another threshold is given."""
 
 _JOB = (*RUN, "job")
 ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.RUN_DISCARDED)
@@ -29,7 +29,7 @@ TURNAROUND = pl.col("finish_time") - pl.col("submission_time")
 def bounded_slowdown(
     execution: pl.Expr = EXECUTION, bound_s: float = BOUND_S, processors: pl.Expr | int = 1
 ) -> pl.Expr:
-    """With the number of `processors`, that per processor (Zotkin and Keleher 1999)."""
+    """The bounded slowdown; with the number of `processors`, that per processor (Zotkin and Keleher 1999)."""
     least = pl.max_horizontal(execution, pl.lit(bound_s)) * processors
     return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
 
@@ -166,11 +166,11 @@ _DRAWN = (
 _RESOURCES = r"^\d{1,9}(-\d{1,9})?( \d{1,9}(-\d{1,9})?)*$"
 PROCESSORS = "processors, like '0-7 12'"
 _MAY_LACK = ("requested_time", "stretch", "requested_gpus")
-"""The numbers that a job may have none of, or an infinite one."""
+"""The numbers that a job may lack, or that may be infinite."""
 
 
 class ImpossibleJob(InvalidFile):
-    """A value of a jobs.csv that no job has."""
+    """A value of a jobs.csv that no job can have."""
 
 
 def read_whole_jobs_csv(path: Path) -> pl.DataFrame:

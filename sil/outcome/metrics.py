@@ -68,7 +68,8 @@ GPU_WAITING = Metric(
     of_jobs=(pl.col("requested_gpus") * pl.col("waiting_time")).sum() / 3600.0,
 )
 OF_GPUS = (GPU_UTILISATION.key, GPU_WAITING.key)
-"""Only where nodes have GPUs. The waiting is the sum, over jobs, of waiting time times requested GPUs."""
+"""Metrics that exist only where nodes have GPUs. The waiting is the sum, over jobs, of waiting time times
+requested GPUs."""
 
 _AREA = pl.col("tasks") * pl.col("execution_time")
 OF_REQUESTED = (
@@ -87,15 +88,15 @@ OF_REQUESTED = (
         of_jobs=(_AREA * pl.col("waiting_time")).sum() / _AREA.sum(),
     ),
 )
-"""Only of jobs that request processors, or cores."""
+"""Metrics of jobs that request processors, or cores."""
 DETAILS = (
     *OF_REQUESTED,
     Metric("backfilled_share", "Jobs backfilled", "%", 1, more_is_better=True),
     Metric("loss_of_capacity", "Loss of capacity", "%", 2),
     Metric("utilisation_of_up", "Utilisation of what is up", "%", 2, more_is_better=True),
 )
-"""Not in printed tables. The last one is only there where something was down, the others where jobs request
-processors, or cores."""
+"""Metrics that are not in printed tables. The last one exists only where something was down, the others where
+jobs request processors, or cores."""
 
 METRICS = (
     Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
@@ -147,7 +148,7 @@ REFUSED = (
     Metric("refused_jobs", "Refused jobs", "", 0),
     Metric("refused_hours", "Processor-hours of refused jobs", "", 0),
 )
-"""Of a replayed log in which jobs were refused, which count in no other metric."""
+"""Metrics of a replayed log in which jobs were refused, which count in no other metric."""
 REPLAY_METRICS = {
     **{
         f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
@@ -172,7 +173,7 @@ OF_SOME_SITES = (
     "failed_share",
     *(metric.key for metric in DETAILS),
 )
-"""Shown only if some run has them."""
+"""Metrics that are shown only if some run has them."""
 
 
 _ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRIVED, Fact.JOB_REFUSED))
@@ -264,7 +265,6 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
 
 
 def _counts(facts: pl.DataFrame) -> pl.DataFrame:
-    """The numbers of jobs that arrived, were refused and failed, in each run of the harness."""
     failed = given_up(facts).group_by(RUN).agg(failed=pl.len())
     counts = facts.group_by(RUN).agg(arrived=_ARRIVED, given_up=_REFUSED).join(failed, on=RUN, how="left")
     n_failed = pl.col("failed").fill_null(0)
@@ -299,7 +299,7 @@ def _busy(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _promised(facts: pl.DataFrame, jobs: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """Of each run of the harness, where anything was promised in any: `promised_share` of the jobs that were
+    """For each run of the harness, where anything was promised in any: `promised_share` of the jobs that were
     not refused; and of those, `kept_share` (null where nothing was promised)."""
     limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
         *RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s")

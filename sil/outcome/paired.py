@@ -32,10 +32,11 @@ from sil.workload.slices import DAY_S, ENOUGH_WEEKS
 FARTHEST = 1.5
 """The reach of an interval to the side of the longer tail, as a multiple of that of Student's t."""
 STEPS = 60
-"""Bisections of an interval; as many doublings find its end, if it has one."""
+"""The number of bisections of an interval; as many doublings find its end, if it has one."""
 FEWEST_BLOCKS = ENOUGH_WEEKS
 MOST_CORRELATION = 0.2
-"""Of the means of blocks that follow each other: above it, blocks are too short to be independent."""
+"""The largest correlation of the means of consecutive blocks: above it, blocks are too short to be
+independent."""
 
 
 def skewed_interval(values: Sample, confidence: float = CONFIDENCE) -> Interval:
@@ -58,7 +59,7 @@ class Paired:
 
     @property
     def difference(self) -> Interval:
-        """Of the means."""
+        """The difference of the means."""
         mean = float(np.mean(self.differences))
         if not has_spread(self.differences):
             return Interval(mean, None)
@@ -141,23 +142,24 @@ def why_no_interval(found: Sample, unit: str = "replication") -> str:
 
 @dataclass(frozen=True)
 class PairedDifferences:
-    """Of a quantity, job by job: a scheduler's less that of the baseline. `by_block` has, for each block with
-    jobs, the day on which it begins and the mean."""
+    """The differences of a quantity, job by job: a scheduler's less the baseline's. `by_block` has, for each
+    block with jobs, the day on which it begins and the mean."""
 
     difference: Interval
-    """Of all jobs; there is none with fewer than FEWEST_BLOCKS blocks."""
+    """The mean over all jobs; there is none with fewer than FEWEST_BLOCKS blocks."""
     less: float
     more: float
     """Shares of jobs."""
     jobs: int
     by_block: pl.DataFrame
     days: float
-    """From the first submission of these jobs to the last."""
+    """The days from the first submission of these jobs to the last."""
     block_days: float
 
     @property
     def correlation(self) -> float | None:
-        """Of the means of blocks that follow each other; None with few blocks, or where all are equal."""
+        """The correlation of the means of consecutive blocks; None with few blocks, or where all are
+        equal."""
         means = self.by_block["difference"].to_numpy()
         deviations = means - means.mean()
         square = float(deviations @ deviations)
@@ -173,14 +175,13 @@ def paired_differences(
     block_days: float | None = None,
     confidence: float = CONFIDENCE,
 ) -> PairedDifferences | None:
-    """Over the jobs that both have finished; None if there are none. Blocks have 7 days by default, or one
-    day where these jobs were submitted in fewer than FEWEST_BLOCKS weeks. A rest of less than half a block
-    belongs to the last one.
+    """The differences over the jobs that both have finished; None if there are none. Blocks have 7 days by
+    default, or one day where these jobs were submitted in fewer than FEWEST_BLOCKS weeks. A rest of less than
+    half a block belongs to the last one.
 
     Jobs that are submitted at about the same time wait for each other, so that blocks of `block_days` are
     taken for independent, not jobs. The mean is a ratio of sums over blocks, whose interval is that of the
-    mean of blocks of equal size (delta method).
-    """
+    mean of blocks of equal size (delta method)."""
     of_baseline = baseline.select("job_id", "submission_time", before=column)
     pairs = of_baseline.join(jobs.select("job_id", after=column), on="job_id", maintain_order="left")
     if pairs.is_empty():
@@ -209,7 +210,7 @@ def paired_differences(
 
 
 def baseline_of(schedulers: Sequence[str]) -> str:
-    """With which schedulers are compared: EASY, if it is one of them, otherwise the first."""
+    """The scheduler with which others are compared: EASY, if it is one of them, otherwise the first."""
     return "easy" if "easy" in schedulers else schedulers[0]
 
 

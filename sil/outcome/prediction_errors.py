@@ -29,9 +29,9 @@ turnaround."""
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Of one predictor under one scheduler at one point: ERRORS as means over replications, None without
-    predictions. `never` is the number of predictions, over all replications, that the job would not end; they
-    count in none of the others."""
+    """The accuracy of one predictor under one scheduler at one point: ERRORS as means over replications, None
+    without predictions. `never` is the number of predictions, over all replications, that the job would not
+    end; they count in none of the others."""
 
     point: int
     scheduler: str

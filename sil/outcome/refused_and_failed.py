@@ -9,7 +9,7 @@ from scheduler.messages import counted
 from sil.trace.facts import RUN, Fact
 
 IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()
-"""Of a lost run: its job failed, and nothing was down."""
+"""Whether a run was lost because its job failed, and nothing was down."""
 IF_RESUBMITTED = (
     "users would resubmit refused jobs with smaller requests, and these would wait, too: waits with and "
     "without refused jobs cannot be compared"
@@ -30,7 +30,7 @@ def refused_jobs(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_schedulers(facts: pl.DataFrame, **counts: pl.Expr) -> pl.DataFrame:
-    """One row per scheduler, in order of appearance."""
+    """A row for each scheduler, in order of appearance."""
     return facts.group_by("scheduler", maintain_order=True).agg(**counts)
 
 

@@ -36,8 +36,8 @@ class Measured(NamedTuple):
 
 
 class ReplayStatistics:
-    """Of jobs with the columns of Batsim's jobs.csv and bounded_slowdown; if there are GPUs, also
-    requested_gpus. What is too large for memory is kept in `folder`. All jobs count, unless some are
+    """The statistics of jobs with the columns of Batsim's jobs.csv and bounded_slowdown; if there are GPUs,
+    also requested_gpus. What is too large for memory is kept in `folder`. All jobs count, unless some are
     `measured`."""
 
     def __init__(
@@ -60,14 +60,14 @@ class ReplayStatistics:
             "area": area,
             "weighted_wait": area * pl.col("waiting_time"),
         }
-        """Of each job that counts: what is summed."""
+        """What is summed over the jobs that count."""
         ran_s = pl.col("execution_time")
         if measured is not None:
             from_s, until_s = measured.from_s, measured.until_s
             ran_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
         held = {"computing": "requested_number_of_resources", **({"gpus": "requested_gpus"} if gpus else {})}
         self._held = {name: (pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64) for name, what in held.items()}
-        """Of every job: seconds of processors, and of GPUs."""
+        """What is summed over all jobs: seconds of processors, and of GPUs."""
         self._sums = {name: ExactSum() for name in (*self._expressions, *self._held)}
         self._most_stretch = -inf
         self.n = self._successes = 0
@@ -75,12 +75,12 @@ class ReplayStatistics:
 
     @property
     def columns(self) -> list[str]:
-        """Those that `add` needs."""
+        """The columns that `add` needs."""
         of_part = [] if self._measured is None else ["job_id", "starting_time"]
         return [*_NEEDED, *of_part, *(["requested_gpus"] if self._gpus else [])]
 
     def add(self, jobs: pl.DataFrame) -> None:
-        """More jobs."""
+        """Add some jobs."""
         self._sum(jobs, self._held)
         if self._measured is not None:
             jobs = jobs.filter(pl.col("job_id").is_in(self._measured.jobs))
@@ -101,7 +101,7 @@ class ReplayStatistics:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """`sil.outcome.metrics.REPLAY_METRICS`; none without jobs."""
+        """The metrics of `sil.outcome.metrics.REPLAY_METRICS`; none without jobs."""
         if not self.n:
             return {}
         found = {}

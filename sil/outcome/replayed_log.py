@@ -26,13 +26,13 @@ from sil.world.guard.faults import fault_sentence
 
 OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = (*finished_jobs.COLUMNS, "message")
-"""Of facts, those that are read."""
+"""The columns of facts that are read."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Of a replay: statistics (`sil.outcome.metrics.REPLAY_METRICS`; none after a fault, or without jobs), a
-    sentence on its fault, and one on jobs that were refused or ended early, if any."""
+    """The results of a replay: statistics (`sil.outcome.metrics.REPLAY_METRICS`; none after a fault, or
+    without jobs), a sentence on its fault, and one on jobs that were refused or ended early, if any."""
 
     statistics: dict[str, float]
     fault: str | None = None
@@ -77,7 +77,7 @@ class ReplayedLog:
         self._bound_s = log.bound_s
 
     def add(self, table: pa.Table) -> None:
-        """The next facts, with at least these COLUMNS."""
+        """Add the next facts, with at least these COLUMNS."""
         facts = FactColumns(table)
         self._invariants.add(facts)
         self._jobs.add(facts)
@@ -94,12 +94,12 @@ class ReplayedLog:
             )
 
     def end(self) -> None:
-        """There are no more facts."""
+        """Note that there are no more facts."""
         if self._jobs.has_more or not self.statistics.n:  # a table without jobs has columns, too
             self._take(self._jobs.rest())
 
     def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
-        """After the end. For `all_facts` see `Invariants`."""
+        """The results, after the end. For `all_facts` see `Invariants`."""
         fault, refused = self._rule_broken, None
         if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
             fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
@@ -120,7 +120,7 @@ class ReplayedLog:
         return {**found.metrics, **self._backlog.metrics(*found.span_s, found.computing_s)} if found.n else {}
 
     def _refusals(self, refused: Collection[int]) -> dict[str, float]:
-        """How much was refused, if anything was."""
+        """How many jobs were refused, and their processor-hours, if any."""
         of_them = self._log.jobs.filter(pl.col("job").is_in(list(refused)))
         held_s = float((of_them["processors"] * of_them["run_s"]).sum())
         values = (float(len(refused)), held_s / 3_600)

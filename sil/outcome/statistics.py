@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 FEWEST_DIFFERENT = 5
-"""If most values are equal and fewer than this differ from them, their spread says nothing of their mean."""
+"""The fewest values that must differ from the most frequent one, so that the spread of mostly equal values
+says something of their mean."""
 EVEN = 0.05
 """An interval is nearly symmetrical if its middle is within this share of its half-width from the mean."""
 SAME = 1e-9
-"""A difference of less than this share is rounding."""
+"""The relative difference below which two values differ by rounding only."""
 
 Sample = NDArray[np.float64]
 """One number per replication."""
@@ -55,7 +56,8 @@ class Interval:
         return self.half_width is not None and not self.low <= 0.0 <= self.high
 
     def text(self, spec: str, sign: str = "", plus_minus: str = "±") -> str:
-        """In this format: "2.0 ±0.5", "2.0 [1.6, 2.9]" if it is not nearly symmetrical, or the mean alone."""
+        """The interval in this format: "2.0 ±0.5", "2.0 [1.6, 2.9]" if it is not nearly symmetrical, or the
+        mean alone."""
         mean = format(self.mean, f"{sign}{spec}")
         if self.half_width is None:
             return mean
@@ -65,7 +67,7 @@ class Interval:
         return f"{mean} [{self.low:{sign}{spec}}, {self.high:{sign}{spec}}]"
 
     def as_dict(self) -> dict[str, float | None]:
-        """For JSON: the limits are None where there is no interval."""
+        """A JSON object: the limits are None where there is no interval."""
         low, high = (None, None) if self.half_width is None else (self.low, self.high)
         return {"mean": self.mean, "half_width": self.half_width, "low": low, "high": high}
 
@@ -87,7 +89,7 @@ def has_spread(values: Sample) -> bool:
 
 
 def differences(values: Sample, others: Sample) -> Sample:
-    """Paired; 0 where both are equal but for rounding."""
+    """Paired differences; 0 where both are equal but for rounding."""
     equal = np.isclose(values, others, rtol=SAME, atol=0.0)
     return np.where(equal, 0.0, values - others)
 
@@ -168,12 +170,12 @@ def least_squares(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[list[
 Numbers = NDArray[np.float64]
 
 IN_MEMORY = 2**22
-"""Bytes of numbers; more are kept in a file."""
+"""The bytes of numbers that are kept in memory; more are kept in a file."""
 MOST_SORTED = 2**20
-"""A quantile of up to this many numbers is found in memory."""
+"""The most numbers of which a quantile is found in memory."""
 
 _DIGIT = 16
-"""Bits by which the numbers that may have a rank become fewer at a time."""
+"""The bits by which the numbers that may have a rank are divided at a time."""
 _MANTISSA, _HALF = 53, 27
 """Bits of a mantissa and of its lower half, so that sums of 2**26 halves are exact, too."""
 _UNIT = 1126
@@ -187,10 +189,10 @@ class ExactSum:
         self.n = 0
         self._units = 0
         self._beyond = 0.0
-        """The sum of infinite numbers, and of those that are none."""
+        """The sum of infinite numbers and NaNs."""
 
     def add(self, values: Numbers) -> None:
-        """At most 2**26 at a time."""
+        """Add at most 2**26 values."""
         if not len(values):
             return
         self.n += len(values)
@@ -231,7 +233,8 @@ class ExactSummary:
         self.max = max(self.max, float(np.fmax.reduce(values, initial=-inf)))
 
     def quantile(self, share: float) -> float:
-        """By the inverted CDF: the smallest number that a `share` of the numbers do not exceed."""
+        """The quantile by the inverted CDF: the smallest number that a `share` of the numbers do not
+        exceed."""
         rank, n = max(ceil(share * self.sum.n) - 1, 0), self.sum.n
         begin, shift = np.uint64(0), 64
         while n > MOST_SORTED and shift > 0:
@@ -251,7 +254,7 @@ class ExactSummary:
         return float(_numbers(np.partition(keys, rank)[rank : rank + 1])[0])
 
     def _beginning_with(self, begin: np.uint64, shift: int) -> Iterator[NDArray[np.uint64]]:
-        """The keys of the numbers, in parts, that are `begin` without their last `shift` bits."""
+        """The keys of the numbers, in parts, that are equal to `begin` without their last `shift` bits."""
         self._kept.seek(0)
         while part := self._kept.read(IN_MEMORY):
             keys = _keys(np.frombuffer(part))

@@ -21,9 +21,9 @@ from site_db.site_file.machine_names import fold
 Row = dict[str, Any]
 
 SHOWN = 12
-"""Number of items shown of a list."""
+"""The number of items shown of a list."""
 NEXT = 3
-"""Number of facts shown of each run from the first difference on."""
+"""The number of facts shown of each run from the first difference on."""
 NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
 """Facts that may differ between runs with the same decisions."""
 
@@ -78,7 +78,7 @@ def _rows(facts: pl.DataFrame) -> Iterator[Row]:
 
 
 NOT_COMPLETE = (Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_ABANDONED, Fact.RUN_DISCARDED)
-"""After these, a job waits again."""
+"""Facts after which a job waits again."""
 
 _SENTENCES = {
     Fact.RUN_ENDED: "job {job} ends",
@@ -125,7 +125,6 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
 
 
 def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
-    """The waiting and the running jobs after some facts."""
     waiting: dict[int, None] = {}
     running: dict[int, Running] = {}
     columns = "time_s", "event", "job", "run", MACHINES_AS_TEXT, "resource"
@@ -159,14 +158,14 @@ class Timeline:
 
     events: tuple[tuple[float, str], ...]
     overtaken_by: tuple[int | str, ...]
-    """Their ids in the log, where these are not their numbers."""
+    """The ids in the log of these jobs, where these are not their numbers."""
     waited_s: float | None
-    """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
+    """The seconds from its arrival to the start of its last run; lost and preempted runs count as waiting."""
     has_reasons: bool
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
     def lines(self, clock: LogClock) -> Iterator[str]:
-        """For people: a line for each event, the waiting time, and the jobs that overtook it."""
+        """Lines for people: one for each event, the waiting time, and the jobs that overtook it."""
         for time_s, text in self.events:
             seconds, *date = clock.text(time_s).split("  ")
             yield "  ".join([f"{seconds:>16}", *date, clock.sentence(text)])

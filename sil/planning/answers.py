@@ -77,7 +77,7 @@ class Answer:
 
     @property
     def rankings(self) -> dict[str, Ranking]:
-        """By the question that compares options."""
+        """The rankings of options by question."""
         best = None if self.best_buy is None else self.best_buy.ranking
         found = {EACH_OFFER: self.marginal, BEST_BUY: best, RETIRE: self.retire}
         return {question: ranking for question, ranking in found.items() if ranking is not None}
@@ -231,8 +231,8 @@ def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
 
 
 def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
-    """A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs raise, and
-    GoalNeverMeasured."""
+    """Answer all questions. A scheduler that breaks a rule has no answers. Raises AllAtFault, what runs
+    raise, and GoalNeverMeasured."""
     plan, site, loads = prepared.plan, prepared.site, prepared.loads
     answered: list[Answer] = []
     faults: dict[str, Fault] = {}

@@ -51,7 +51,6 @@ def assumptions(answers: Answers) -> Iterator[str]:
 
 
 def _statistics(plan: Plan) -> Iterator[str]:
-    """How options are compared."""
     if plan.replications == 1:
         table = "history" if plan.log is None else "log"
         yield (
@@ -248,7 +247,7 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
 
 
 def _by_reason(ranking: Ranking, one: str, others: Sequence[str]) -> dict[str, list[str]]:
-    """By why their differences to `one` have no interval, those that have none."""
+    """The options whose differences to `one` have no interval, by the reason."""
     found: dict[str, list[str]] = {}
     for other in others:
         if why := ranking.no_interval.get((one, other)):

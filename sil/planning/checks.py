@@ -45,7 +45,7 @@ def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Se
 
 
 def _of_goal(k: int, goal: GoalTable, today: Scenario) -> Mistakes:
-    """Jobs that never arrive, and metrics that the site does not have."""
+    """The mistakes in a goal: jobs that never arrive, and metrics that the site does not have."""
     classes, queues = _arriving(today)
     has_nodes, metric = today.in_use.has_nodes, f"the goal is {goal.metric}, and"
     if goal.partition is not None and not has_nodes:
@@ -101,7 +101,6 @@ def added_nodes(site: OnSite, offers: Sequence[Option]) -> Iterator[str]:
 
 
 def _kinds(file: SiteFile) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The class and the partitions of each node."""
     partitions = [(table.name, frozenset(table.nodes)) for table in file.partitions]
     return {
         name: (group.machine_class, tuple(place for place, nodes in partitions if name in nodes))

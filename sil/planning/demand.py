@@ -79,8 +79,8 @@ def any_runs_on(nodes: Sequence[Node], requests: Sequence[Request]) -> bool:
 
 
 def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand] | None:
-    """Of jobs that keep arriving and are admitted; None if all are submitted at the beginning. Jobs of a log
-    that arrive once, as they did, have no rate: it is 0."""
+    """The demand of jobs that keep arriving and are admitted; None if all are submitted at the beginning.
+    Jobs of a log that arrive once, as they did, have no rate: it is 0."""
     log = scenario.in_use.log
     if log is not None:
         span_s = inf if scenario.weeks is None else n_weeks(log) * WEEK_S

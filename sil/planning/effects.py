@@ -14,14 +14,14 @@ from sil.report.figures import PALETTE, SHAPES, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 
 LEAST_DISTANCE = 0.02
-"""Between two options, as a share of the highest cost."""
+"""The least distance between two options, as a share of the highest cost."""
 ROOM_FOR_LETTERS = 0.08
-"""Above the highest interval, as a share of the axis."""
+"""The room for letters above the highest interval, as a share of the axis."""
 COLOURS = (
     *PALETTE,
     *("#332288", "#117733", "#44AA99", "#AA4499", "#661100", "#6699CC", "#888888", "#000000"),
 )
-"""Of options, in order of cost; they repeat after the last, letters do not."""
+"""The colours of options, in order of cost; they repeat after the last, letters do not."""
 LETTERS = (*ascii_uppercase, *(f"{a}{b}" for a in ascii_uppercase for b in ascii_uppercase))
 
 INTERVALS = ("gain", "gain_percent")
@@ -45,7 +45,7 @@ LEFT_OUT = "left out"
 
 
 def options_frame(answers: Answers) -> pl.DataFrame:
-    """SCHEMA, then a column for the mean of each goal."""
+    """A table with SCHEMA, then a column for the mean of each goal."""
     goals = [goal.key for goal in answers.plan.goals]
     rows = [
         (scheduler, question, *_cells(ranking, effect), *(effect.of_goals[key] for key in goals))

@@ -53,7 +53,8 @@ ALL_GPUS: frozenset[str] = frozenset()
 
 
 def load(workload: WorkloadTable, in_use: SiteInUse) -> Load | None:
-    """Of jobs that keep arriving at machines and clusters; None if all are submitted at the beginning."""
+    """The load of jobs that keep arriving at machines and clusters; None if all are submitted at the
+    beginning."""
     per_s = rates(workload, in_use)
     if per_s is None:
         return None
@@ -85,12 +86,11 @@ def load(workload: WorkloadTable, in_use: SiteInUse) -> Load | None:
 
 
 def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
-    """Of jobs that keep arriving; None if all are submitted at the beginning, or arrive once as they did, so
-    that queues end.
+    """The load of jobs that keep arriving; None if all are submitted at the beginning, or arrive once as they
+    did, so that queues end.
 
     Jobs that the nodes cannot satisfy are refused when they arrive; they count only if `today` could. Of
-    those, rho is infinite.
-    """
+    those, rho is infinite."""
     kinds, resources, log = alike_nodes(scenario), scenario.cluster.site_resources, scenario.in_use.log
     arriving = demand(scenario, kinds)
     if arriving is None:

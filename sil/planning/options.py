@@ -87,7 +87,7 @@ def affordable(plan: Plan) -> list[Counts]:
     found: list[Counts] = []
 
     def add(chosen: Counts) -> None:
-        """Those that begin with `chosen`."""
+        """Add the combinations that begin with `chosen`."""
         if len(chosen) == len(plan.offers):
             memory.take(BYTES_OF_A_COMBINATION)
             found.append(chosen)

@@ -77,7 +77,7 @@ class GoalTable(Table):
 
     @property
     def label(self) -> str:
-        """For people, with the unit."""
+        """The label for people, with the unit."""
         metric = PLAN_METRICS[self.metric]
         of = f" of {self.job_class}" if self.job_class else ""
         where = f" in queue {self.queue}" if self.queue else ""
@@ -86,7 +86,7 @@ class GoalTable(Table):
 
 
 MOST_UNITS = 10_000
-"""Of one offer."""
+"""The most units of one offer."""
 PARTS = 20
 
 
@@ -197,7 +197,6 @@ class Plan(RunSettings):
         return self
 
     def _of_forecast(self) -> Iterator[str]:
-        """Mistakes: a log has one kind of machine, and neither job classes nor queues."""
         if self.site and self.log is not None and (key := self.log.of_machine) is not None:
             both = f"is for a log without a site, and the plan is for the nodes of '{self.site}'"
             yield f"log.{key} {both}; leave out one of them"
@@ -293,17 +292,17 @@ class Plan(RunSettings):
 
     @property
     def weeks(self) -> int | None:
-        """So many weeks of a log or of the past are drawn for each replication."""
+        """The number of weeks of a log or of the past that are drawn for each replication."""
         return None if self.observed is None else self.observed.weeks
 
     @property
     def key_of_replications(self) -> str:
-        """The key that allows more of them."""
+        """The key that sets the number of replications."""
         return "most_replications" if self.is_on_site else "log.parts"
 
     @property
     def replications(self) -> int:
-        """The maximum."""
+        """The most replications."""
         log = self.log_on_machine
         return self.most_replications if log is None else min(self.most_replications, log.n_parts)
 
@@ -316,7 +315,7 @@ class Plan(RunSettings):
         return self.workload
 
     def cost(self, offer: OfferTable) -> float:
-        """Its price with running costs."""
+        """The price of an offer with running costs."""
         return offer.price + self.years * offer.running_cost
 
     def offer(self, name: str) -> OfferTable:

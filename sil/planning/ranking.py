@@ -137,7 +137,6 @@ class _Race:
         self._identity = {option.name: samples.identity(option) for option in (criteria.base, *options)}
 
     def judge(self) -> None:
-        """Settle what the samples allow."""
         for one, other in self.standings.unsettled:
             first, second = self._options[one], self._options[other]
             verdict = self._demand.verdict(self._gained(first, second), self._indifference(first, second))
@@ -155,7 +154,7 @@ class _Race:
             self._settle_dearer_ones(self._options[ahead])
 
     def _settle_dearer_ones(self, ahead: Option) -> None:
-        """Those that are no better than the option that is ahead, and cost as much or more."""
+        """Settle the options that are no better than the one that is ahead, and cost as much or more."""
         for name in self.standings.that_are(PairVerdict.UNSETTLED, ahead.name):
             option = self._options[name]
             gained, within = self._gained(option, ahead), self._indifference(option, ahead)
@@ -163,14 +162,14 @@ class _Race:
                 self.standings.settle(name, ahead.name, PairVerdict.NO_BETTER)
 
     def _indifference(self, *options: Option) -> float:
-        """Between two options, or to the base."""
         plan, base = self._samples.plan, self._samples.values(self._base)
         within = plan.indifference * abs(float(np.mean(base)))
         by_price = options and self._criteria.by_price
         return within / max(option.cost for option in options) if by_price else within
 
     def not_settled(self) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], int]]:
-        """Of pairs, why their differences have no interval, and how many replications would settle them."""
+        """For pairs that are not settled, why their differences have no interval, and how many replications
+        would settle them."""
         why, needed = {}, {}
         for one, other in self.standings.unsettled:
             first, second = self._options[one], self._options[other]
@@ -193,7 +192,6 @@ class _Race:
         return differences(left[:n], right[:n])
 
     def against(self, name: str, other: str) -> Interval:
-        """The gain of an option less that of another one."""
         return self._demand.interval(self._gained(self._options[name], self._options[other]))
 
     def choice(self, first: str) -> str:

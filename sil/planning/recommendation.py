@@ -22,7 +22,7 @@ def share_text(share: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Of a goal: four digits, or more where it has more before the decimal point."""
+    """A value of a goal: four digits, or more where it has more before the decimal point."""
     return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.4g}"
 
 
@@ -118,7 +118,6 @@ def _open(plan: Plan, effect: Effect, answer: Answer) -> str:
 
 
 def _cheaper(ranking: Ranking) -> str:
-    """A sentence on what may do as well for less."""
     if not ranking.cheaper:
         return ""
     least, others = ranking.cheaper[0], len(ranking.cheaper) - 1

@@ -23,7 +23,7 @@ from sil.workers.runner import Runner
 from sil.world.guard.faults import SchedulerFault
 
 Shares = Mapping[str, float]
-"""Of all jobs that arrive, and of the core and GPU hours that these request, by JOBS, CORE_HOURS and
+"""Shares of all jobs that arrive, and of the core and GPU hours that these request, by JOBS, CORE_HOURS and
 GPU_HOURS (left out where none are requested)."""
 UNITS = JOBS, CORE_HOURS, GPU_HOURS = "jobs", "core hours", "GPU hours"
 
@@ -150,13 +150,13 @@ class OptionSamples:
         self._kind = Annotated[dict[str, float], AfterValidator(self._with_goals)]
 
     def _with_goals(self, measures: dict[str, float]) -> dict[str, float]:
-        """Stored measures. Raises ValueError unless they have all goals."""
         if not {REFUSED, *(goal.key for goal in self.plan.goals)} <= measures.keys():
             raise ValueError("a goal is missing")
         return measures
 
     def ensure(self, options: Iterable[Option], n: int) -> None:
-        """At least `n` replications of each. Raises GoalNeverMeasured and what runs raise."""
+        """Carry out at least `n` replications of each option. Raises GoalNeverMeasured and what runs
+        raise."""
         wanted = [
             (replication, option)
             for option in {option.name: option for option in options}.values()
@@ -207,7 +207,7 @@ class OptionSamples:
         return self._scenario.run(self._scenario.usable(option, self.scheduler), self.scheduler, 0).key
 
     def job_classes(self, option: Option, n: int) -> list[str]:
-        """Those with jobs in each of the first n replications."""
+        """The job classes with jobs in each of the first n replications."""
         names = set.intersection(*map(set, self._measured[option.name][:n]))
         return sorted(key.removeprefix(CLASS) for key in names if key.startswith(CLASS))
 

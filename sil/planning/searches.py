@@ -49,7 +49,7 @@ class BestBuy:
 def best_buy(
     samples: OptionSamples, base: Option, carries: Callable[[Option], bool], on_look: OnLook
 ) -> BestBuy | None:
-    """None if no combination carries the forecast. Raises what samples raise."""
+    """The best buy; None if no combination carries the forecast. Raises what samples raise."""
     plan = samples.plan
     n = plan.first_replications
     values: dict[Counts, float] = {}
@@ -99,7 +99,7 @@ def search(plan: Plan, judge: Judge) -> Counts:
     values: dict[Counts, float] = {}
 
     def best_of(many: Sequence[Counts]) -> Counts:
-        """The first of the best."""
+        """The first of the best combinations."""
         new = [counts for counts in dict.fromkeys(many) if counts not in values]
         values.update(zip(new, judge(new), strict=True) if new else ())
         return max(many, key=lambda counts: values[counts])

@@ -65,7 +65,6 @@ class OnSite:
         return self._scenario(option)[0]
 
     def _scenario(self, option: Option) -> tuple[Scenario, str]:
-        """With its fingerprint."""
         key = repr([change.model_dump_json() for change in option.changes])
         if key not in self._made:
             experiment = self.plan.experiment(option.changes)
@@ -99,14 +98,14 @@ class OnSite:
         )
 
     def load(self, option: Option) -> Load | None:
-        """None if all jobs are submitted at the beginning."""
+        """The load with an option; None if all jobs are submitted at the beginning."""
         scenario = self.scenario(option)
         if scenario.in_use.has_nodes:
             return load_on_nodes(self._on_nodes(option), self._on_nodes(AS_IT_IS))
         return load(scenario.experiment.drawn, scenario.in_use)
 
     def requests(self) -> list[Request]:
-        """Those of all jobs that may arrive at nodes."""
+        """The requests of all jobs that may arrive at nodes."""
         in_use = self.in_use(AS_IT_IS)
         if in_use.log is not None:
             return list(in_use.log.requests)

@@ -13,7 +13,7 @@ from sil.outcome.statistics import Interval, Sample, n_different
 
 
 class PairVerdict(StrEnum):
-    """Of the first of two options against the second. More is better."""
+    """The verdict on the first of two options against the second. More is better."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -38,7 +38,8 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 FEWEST_FOR_A_TIE = 59
-"""Replications. An effect in one of twenty is in none of them with probability 0.95^59, less than 5 %."""
+"""The fewest replications that settle a tie. An effect in one of twenty is in none of them with probability
+0.95^59, less than 5 %."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ class Demand:
         return 1.0 - (1.0 - self.confidence) / (max(1, self.pairs) * self.looks)
 
     def interval(self, values: Sample) -> Interval:
-        """Of one mean at one look."""
+        """The interval of one mean at one look."""
         return skewed_interval(values, self.of_each)
 
     def verdict(self, gained: Sample, indifference: float) -> PairVerdict:
-        """With a single replication, that of its difference."""
+        """The verdict on a difference; with a single replication, that of its value."""
         found, n = self.interval(gained), len(gained)
         if found.half_width is None and n > 1 and (n_different(gained) or n < FEWEST_FOR_A_TIE):
             return PairVerdict.UNSETTLED
@@ -106,7 +107,7 @@ class Standings:
             self._verdicts[other, one] = OPPOSITE.get(verdict, verdict)
 
     def between(self, one: str, other: str) -> PairVerdict:
-        """Of `one` against `other`."""
+        """The verdict on `one` against `other`."""
         return self._verdicts.get((one, other), PairVerdict.UNSETTLED)
 
     def that_are(self, verdict: PairVerdict, option: str) -> tuple[str, ...]:
@@ -136,9 +137,9 @@ class Standings:
         return max(unbeaten or figures, key=lambda option: figures[option])
 
     def in_order(self, figures: Mapping[str, float]) -> Iterator[str]:
-        """The best first: none before one that is settled to be better, otherwise by figure. Figures alone
-        are not enough: they are means over different numbers of replications, since settled options stop
-        early."""
+        """The options, the best first: none before one that is settled to be better, otherwise by figure.
+        Figures alone are not enough: they are means over different numbers of replications, since settled
+        options stop early."""
         left = dict(figures)
         while left:
             first = self.first(left)

@@ -1,4 +1,4 @@
 """Last month under Slurm's present controller and settings, and under others."""
 
 REHEARSAL = "rehearsal.json"
-"""In a results folder."""
+"""The file of a rehearsal's results in its folder."""

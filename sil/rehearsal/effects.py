@@ -16,14 +16,15 @@ from sil.workload.slices import DAY_S
 KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
 QUANTITIES = {"waiting_time": "Mean wait", "bounded_slowdown": "Mean bounded slowdown"}
 FEWEST_JOBS = 20
-"""Of a group that is compared."""
+"""The fewest jobs of a group that is compared."""
 BLOCKS = 12
-"""Into which a period is cut that is too short for blocks of a day."""
+"""The blocks into which a period is cut that is too short for blocks of a day."""
 MOST_CHANGED = 20
 NOTICEABLE_S = 60.0
-"""The controller looks around once a minute; differences of a mean wait below this are its phase."""
+"""The least noticeable difference of a mean wait, in seconds: the controller looks around once a minute, and
+smaller ones are its phase."""
 NOTICEABLE = 0.05
-"""Of a mean: differences below this share of it do not count."""
+"""The least noticeable difference, as a share of a mean."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ class Effect:
 
     @property
     def exceeds_scatter(self) -> bool:
-        """Of these jobs, it is noticeable, and more than two runs of the present settings differ by."""
+        """Whether the difference is noticeable, and larger than two runs of the present settings differ
+        by."""
         least = max(NOTICEABLE * self.before, NOTICEABLE_S if self.quantity == "waiting_time" else 0.0)
         return abs(self.difference.mean) > max(self._scatter, least)
 
     @property
     def is_settled(self) -> bool:
-        """It is to be expected of other months like this one, too."""
+        """Whether the difference is to be expected in other months like this one, too."""
         found = self.difference
         beyond = found.low > self._scatter or found.high < -self._scatter
         return self.exceeds_scatter and found.half_width is not None and beyond
@@ -72,11 +74,11 @@ class Effect:
 def effects(
     groups: pl.DataFrame, before: pl.DataFrame, again: pl.DataFrame, variant: pl.DataFrame
 ) -> list[Effect]:
-    """Of all jobs, and of each group with enough of them. `groups` has a column for each of KINDS; the others
-    are tables like jobs.csv: of the present settings, of a second run with these, of the variant.
+    """The effects on all jobs, and on each group with enough of them. `groups` has a column for each of
+    KINDS; the others are tables like jobs.csv: of the present settings, of a second run with these, of the
+    variant.
 
-    The confidence of 95 % is that of all intervals together (Bonferroni).
-    """
+    The confidence of 95 % is that of all intervals together (Bonferroni)."""
     chosen = [("all", "all", groups["job"])]
     chosen += [
         (kind, name, groups.filter(pl.col(kind) == name)["job"])

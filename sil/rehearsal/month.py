@@ -35,14 +35,14 @@ from site_db.site_file.cluster import Cluster
 from site_db.site_file.machine_names import fold
 
 EVENTS, RESERVATIONS = "events.txt", "reservations.txt"
-"""Files beside slurm.conf."""
+"""Files in the folder of slurm.conf."""
 COMMANDS = {
     EVENTS: "sacctmgr --parsable2 show event start=2026-01-01 format=nodename,start,end,state,reason",
     RESERVATIONS: "sacctmgr --parsable2 show reservation start=2026-01-01 "
     "format=name,start,end,nodenames,flags",
 }
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "MAINT", "POWER", "REBOOT")
-"""Beginnings of the states in which a node takes no jobs; REBOOT^ and MAINT are of operators."""
+"""How the states begin in which a node takes no jobs; REBOOT^ and MAINT are of operators."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class OperatorsActs:
     drains: tuple[tuple[str, float, float | None, str], ...] = ()
     reservations: Mapping[str, tuple[float, float, str, tuple[str, ...]]] = field(default_factory=dict)
     folder: Path = Path()
-    """Of the files."""
+    """The folder of the files."""
 
     @classmethod
     def beside(cls, conf: Path, zone: tzinfo) -> OperatorsActs:
-        """Those of the files beside a slurm.conf, if they are there. Raises InvalidFile."""
+        """What the files in the folder of a slurm.conf say, if they are there. Raises InvalidFile."""
         drains = tuple(
             (row["nodename"], begin_s, end_s, row["reason"] or "out of service")
             for row, begin_s, end_s in _rows(conf.parent / EVENTS, zone)
@@ -71,8 +71,8 @@ class OperatorsActs:
         return cls(drains, reservations, conf.parent)
 
     def events(self, log: JobLog, users: Mapping[str, Iterable[str]]) -> Events:
-        """As commands in the time of a log. Reservations are for the `users` of its jobs in them, and known
-        from the beginning on."""
+        """The acts as commands in the time of a log. Reservations are for the `users` of its jobs in them,
+        and known from the beginning on."""
         origin_s = float(log.header["unixstarttime"])
         last_s = float(log.jobs["submit_s"][-1])
         file = EventsFile(
@@ -122,7 +122,7 @@ _NAMES = {"node name": "nodename", "node names": "nodenames", "timestart": "star
 
 EPSILON_DAYS = 1e-6
 LEAD_S = 120.0
-"""For jobs that ran at the beginning to start again."""
+"""The seconds before the beginning at which jobs that ran then start again."""
 WAITED = "waited at the beginning, and are submitted then: the controller does not know for how long they had"
 COLUMNS: dict[str, type[pl.DataType]] = {
     "job": pl.Int64,
@@ -148,7 +148,7 @@ class Month:
     begun: frozenset[int]
     """Jobs that ran at the beginning."""
     warm_up_days: float
-    """From the first submission to that of the first job that counts."""
+    """The days from the first submission to that of the first job that counts."""
 
 
 @dataclass(frozen=True)

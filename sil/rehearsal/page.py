@@ -24,7 +24,7 @@ from sil.workload.slices import DAY_S
 PAGE = "rehearsal.html"
 TITLES = {**GROUPS, **KINDS}
 MOST_SETTINGS = 5
-"""That are named in a sentence."""
+"""The most settings that are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
 _STATISTICS: dict[str, tuple[str, Callable[[list[int]], float]]] = {
     "Main schedule: Total cycles": ("Cycles of the main scheduler", sum),
@@ -164,7 +164,6 @@ def _waits_by_day(month: Reproduction) -> Figure:
 
 
 def _matrix(variants: Sequence[Variant]) -> Iterator[Section]:
-    """All variants in a table, if there are several."""
     rows: list[list[Cell | str]] = []
     for variant in variants:
         of_all = {effect.quantity: effect for effect in variant.effects if effect.kind == "all"}

@@ -18,9 +18,9 @@ NEAR_S = 300.0
 """A start within this of the recorded one counts as reproduced."""
 GROUPS = {"partition": "Partition", "account": "Account", "qos": "QOS", "size": "Size", "week": "Week"}
 ORDER = {"week": "submit_s", "size": "processors"}
-"""Of groups that have one."""
+"""The columns by which groups are ordered, where they have an order."""
 MOST_OF_A_KIND = 12
-"""Groups of a kind in a table: those with most jobs."""
+"""The most groups of a kind in a table: those with most jobs."""
 
 
 class Use(StrEnum):
@@ -33,10 +33,11 @@ class Use(StrEnum):
 
 LEAST_NEAR = {Use.JOBS: 0.9, Use.MEANS: 0.5}
 LEAST_NEAR_WAITING = {Use.JOBS: 0.75, Use.MEANS: 0.25}
-"""Of the jobs that waited longer than NEAR_S in either, which are those that say something."""
+"""The least share of reproduced starts among the jobs that waited longer than NEAR_S in either, which say
+something."""
 MOST_OFF = {Use.JOBS: 0.1, Use.MEANS: 0.25}
-"""The difference of the mean waits, as a share of the recorded one; NEAR_S is always allowed. These limits
-are a convention, which was fixed before any month was looked at."""
+"""The largest difference of the mean waits, as a share of the recorded one; NEAR_S is always allowed. These
+limits are a convention, which was fixed before any month was looked at."""
 SENTENCES = {
     Use.JOBS: "The month reproduces: compare variants job by job and by their means.",
     Use.MEANS: "The month reproduces on average: compare means of many jobs, not single jobs.",
@@ -66,7 +67,7 @@ class Reproduction:
     causes: Mapping[str, frozenset[int]]
     begun: int
     begun_on_time: int
-    """Jobs that ran at the beginning; those that started again within the lead."""
+    """The jobs that ran at the beginning, and those that started again within the lead."""
 
     @property
     def all(self) -> Group:
@@ -145,7 +146,8 @@ class Reproduction:
 def reproduction(
     recorded: pl.DataFrame, replayed: pl.DataFrame, causes: Mapping[str, frozenset[int]], begun: Iterable[int]
 ) -> Reproduction:
-    """Of the jobs `recorded` (`sil.rehearsal.month`), in a replay with the columns of jobs.csv."""
+    """How the jobs `recorded` (`sil.rehearsal.month`) are reproduced in a replay with the columns of
+    jobs.csv."""
     starts = replayed.select(job="job_id", replayed_start_s="starting_time")
     later_s = pl.col("replayed_start_s") - pl.col("start_s")
     jobs = recorded.join(starts, on="job", how="left", maintain_order="left").with_columns(

@@ -39,7 +39,7 @@ from site_db.jobs.sacct.times import zone_named
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 AGAIN = " #2"
-"""Of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
+"""The end of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
 MOST_VARIANTS = 200
 
 
@@ -76,9 +76,9 @@ def present(conf: Path) -> str:
 def variants(
     conf: Path, others: Sequence[Path], installations: Sequence[str], settings: Sequence[str]
 ) -> list[str]:
-    """In all combinations: the files that take the place of `conf`, the installations (`prefix=FOLDER`,
-    `root=FOLDER`, or a folder that is either), and the settings, each with its {values}. Raises UserError if
-    there are too many."""
+    """The variants in all combinations: the files that take the place of `conf`, the installations
+    (`prefix=FOLDER`, `root=FOLDER`, or a folder that is either), and the settings, each with its {values}.
+    Raises UserError if there are too many."""
     names = [
         _named(installation, path, " ".join(chosen))
         for path in (others or [conf])
@@ -104,7 +104,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, UserError)
 
 
 class Described(BaseModel):
-    """What rehearsal.json has."""
+    """The content of rehearsal.json."""
 
     schedulers: list[str]
     causes: dict[str, list[int]]
@@ -117,7 +117,7 @@ class Verdict(StrEnum):
     REGRESSION = "regression"
     """More jobs are refused, or some wait longer, as is to be expected of other months."""
     THIS_MONTH = "worse in this month"
-    """On average; of other months it is not known."""
+    """Jobs wait longer on average; whether they do in other months is not known."""
     NONE = "no regression"
 
 
@@ -130,9 +130,9 @@ class Variant:
     changed: pl.DataFrame
     """The jobs that change most, with `before_reason` and `after_reason`."""
     settings: Sequence[tuple[str, str, str]]
-    """As the daemons have read them: name, before, after."""
+    """The settings that differ, as the daemons have read them: name, before, after."""
     refused_more: int
-    """Of the jobs that count, how many more are refused or never start."""
+    """How many more of the jobs that count are refused or never start."""
     usage: pl.DataFrame
     """Processor-hours until the last submission (`usage`)."""
 
@@ -163,11 +163,11 @@ class Rehearsal:
     reproduction: Reproduction
     variants: Sequence[Variant]
     said: Mapping[str, Said]
-    """By name of the scheduler."""
+    """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The results as a JSON object."""
         return {"reproduction": self.reproduction.as_dict(), "variants": [v.as_dict() for v in self.variants]}
 
 
@@ -202,7 +202,7 @@ class Recording(Listener):
         self._listener.notify(sentence)
 
     def finished(self, scheduler: str) -> None:
-        """Of others than the first, nothing is passed on."""
+        """Pass on the results of the first scheduler only."""
         if scheduler != self._names[0]:
             return
         self._month.recorded.write_parquet(no_link(self._out / RECORDED))
@@ -276,7 +276,7 @@ def _described(out: Path) -> Described:
 
 
 def _said(path: Path) -> Said | None:
-    """None where the controller has not been asked, or the file is damaged."""
+    """What a controller said of itself; None where it has not been asked, or the file is damaged."""
     try:
         return Said.model_validate_json(read_text(path))
     except UNREADABLE:

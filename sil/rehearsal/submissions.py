@@ -150,7 +150,7 @@ class HowSubmitted:
 
     @cached_property
     def said(self) -> Mapping[int, Submitted]:
-        """By line of the log."""
+        """The options of jobs, by line of the log."""
         return {job.line: submitted(job.submit_line) for job in self.jobs}
 
     @cached_property
@@ -165,8 +165,9 @@ class HowSubmitted:
 
     @cached_property
     def dependencies(self) -> Mapping[int, Sequence[tuple[str, Sequence[tuple[LoggedJob, str]]]]]:
-        """By line: parts with their condition, and the jobs on which they are, with what follows each. Jobs
-        that are not among `jobs` had ended, and so had those of a job that waits for any of several."""
+        """The dependencies by line: parts with their condition, and the jobs on which they are, with what
+        follows each. Jobs that are not among `jobs` had ended, and so had those of a job that waits for any
+        of several."""
         return {
             job.line: parts
             for job in self.jobs
@@ -211,7 +212,7 @@ class HowSubmitted:
         return found
 
     def _like(self, job: LoggedJob) -> Iterator[LoggedJob]:
-        """Jobs of its name and user that were submitted before it and had not ended."""
+        """The jobs of the same name and user that were submitted before a job and had not ended."""
         for other in self._by_name[job.user, job.program]:
             if (_queued_s(other), other.line) < (_queued_s(job), job.line) and (
                 other.ended_unix_s > _queued_s(job)
@@ -219,7 +220,8 @@ class HowSubmitted:
                 yield other
 
     def arriving(self, job: LoggedJob) -> LoggedJob:
-        """A job that waits for others is submitted when it was, not when it was eligible."""
+        """The job as it is submitted: one that waits for others when it was submitted, not when it was
+        eligible."""
         parts = self.dependencies.get(job.line)
         if not parts:
             return job
@@ -267,7 +269,7 @@ class HowSubmitted:
         return True
 
     def arrays(self, jobs: Mapping[int, LoggedJob]) -> Iterator[JobArray]:
-        """Those of which a limited number of tasks run at a time."""
+        """The arrays of which a limited number of tasks run at a time."""
         tasks: dict[str, list[int]] = {}
         for number, job in jobs.items():
             if (array := _OF_ARRAY.fullmatch(job.number)) and self.said[job.line].at_once is not None:
@@ -281,7 +283,7 @@ class HowSubmitted:
                 yield JobArray(tuple(sorted(alike)), self.said[first.line].at_once)
 
     def _leave_out(self, what: str, job: LoggedJob) -> bool:
-        """Returns False."""
+        """Note what is not modelled of a job. Returns False."""
         self.left_out.setdefault(what, {})[job.number] = None
         return False
 
@@ -291,7 +293,6 @@ def _queued_s(job: LoggedJob) -> float:
 
 
 def _shape(job: LoggedJob) -> object:
-    """What all tasks of an array have in common."""
     return job.submitted_unix_s, job.user, job.partition, job.processors, len(job.nodes), str(job.resources)
 
 

@@ -31,7 +31,7 @@ class Analysis(Settings):
         return self.warm_up_days > 0 or self.cool_down_days > 0
 
     def check(self, span_days: float) -> None:
-        """Raises UserError if nothing is left of a log with these days from first to last submission, and
+        """Raise UserError if nothing is left of a log with these days from first to last submission, and
         ValueError for days that are none."""
         if not (
             0 <= self.warm_up_days < inf
@@ -46,7 +46,7 @@ class Analysis(Settings):
             )
 
     def terms(self, n_measured: int) -> Iterator[tuple[str, str]]:
-        """For the head of a page, if not all jobs count."""
+        """Terms for the head of a page, if not all jobs count."""
         if self.is_trimmed:
             yield (
                 "Measured",

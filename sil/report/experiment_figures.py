@@ -26,7 +26,7 @@ from sil.trace.held import one_row_per_interval, one_row_per_machine
 
 MOST_RUNS_IN_A_GANTT = 3_000
 MOST_DRAWN = 4_000
-"""Intervals and marks of a timeline; more are indistinguishable and make a page heavy."""
+"""The most intervals and marks of a timeline; more are indistinguishable and make a page heavy."""
 UNITS = {"days": 86_400.0, "h": 3_600.0, "s": 1.0}
 
 
@@ -130,7 +130,7 @@ _CHANGES = {
     Fact.RUN_DISCARDED: -1,
     Fact.RUN_PREEMPTED: -1,
 }
-"""Of the number of parallel tasks on each node of a run."""
+"""How a fact changes the number of parallel tasks on each node of a run."""
 
 
 def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:

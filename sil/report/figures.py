@@ -17,7 +17,7 @@ from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
 """Colours that colour-blind readers can distinguish (Okabe and Ito, and Tol)."""
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [5, 2], [1, 3], [12, 3], [4, 1, 1, 1])
-"""Of lines, which may have the same values; printed without colours, they differ, too."""
+"""The dashes of lines, which may have the same values; printed without colours, they differ, too."""
 SHAPES = (
     *("circle", "square", "triangle-up", "diamond", "cross"),
     *("triangle-down", "triangle-left", "triangle-right"),
@@ -25,7 +25,7 @@ SHAPES = (
 WIDTH = 760
 SHOWN = "shown"
 DURATIONS = {1: "1 s", 60: "1 min", 3_600: "1 h", 86_400: "1 day", 604_800: "7 days"}
-"""Ticks of a logarithmic axis (s)."""
+"""The ticks of a logarithmic axis, in seconds."""
 
 
 def tooltips(*columns: str, **titles: str) -> list[Spec]:
@@ -112,7 +112,6 @@ def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[
 
 
 def _with_bands(base: Figure, y: Spec, low: Spec, **of_lines: object) -> Figure:
-    """Lines in bands up to the column `high`."""
     return layer(
         base.mark("area", opacity=0.2).encode(y=low, y2=column("high")),
         base.mark("line", point=True).encode(y=y, **of_lines),
@@ -182,13 +181,13 @@ def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = 
 
 
 SHADES = ("#fde725", "#a0da39", "#4ac16d", "#1fa187", "#277f8e", "#365c8d", "#46327e", "#440154")
-"""Viridis."""
+"""The colours of Viridis."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """By the number with which a class begins, its text; smaller numbers are one more class. There are at
-    most as many classes as shades."""
+    """The text of each class, by the number with which it begins; smaller numbers are one more class. There
+    are at most as many classes as shades."""
 
     begins: Mapping[int, str]
 
@@ -228,7 +227,7 @@ SLOWDOWNS = Classes({begin: f"{begin:,}" for begin in (2, 5, 10, 50, 100, 1_000)
 
 
 def sizes(processors: int) -> Classes:
-    """Of jobs on a machine: they begin at powers of two."""
+    """The classes of jobs on a machine by size: they begin at powers of two."""
     largest = ceil(log2(max(processors, 2)))
     step = max(1, ceil(largest / (len(SHADES) - 1)))
     return Classes({2**k: f"{2**k:,}" for k in range(step, largest + 1, step)})

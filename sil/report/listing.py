@@ -80,7 +80,7 @@ def _finite(value: Any) -> Any:
 
 
 MOST_BYTES = 120
-"""Of a name, which leaves room for endings: file systems have 255."""
+"""The longest name, in bytes, which leaves room for endings: file systems have 255."""
 
 
 def file_name(name: str) -> str:

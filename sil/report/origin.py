@@ -51,12 +51,12 @@ def origin_terms(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def sha256_sums(*files: Path) -> dict[str, str]:
-    """Of the contents of files, by their names. Raises InvalidFile."""
+    """The SHA-256 sums of the contents of files, by their names. Raises InvalidFile."""
     return {path.name: digest(path) for path in files}
 
 
 def _command() -> str:
-    """As it can be repeated in a shell, or that there is no such command."""
+    """The command as it can be repeated in a shell, or that there is no such command."""
     program, *arguments = sys.argv
     path = Path(program)
     if path.name == COMMAND or (path.name == "__main__.py" and path.parent.name == COMMAND):

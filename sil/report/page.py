@@ -174,5 +174,4 @@ def _vega() -> str:
 
 
 def _printable(value: object) -> object:
-    """What a page shows, before it is escaped."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

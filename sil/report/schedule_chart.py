@@ -19,14 +19,14 @@ from sil.workload.slices import DAY_S
 
 MOST_TICKS = 10
 ROUND_DAYS = (1 / 1440, 5 / 1440, 15 / 1440, 1 / 24, 3 / 24, 6 / 24, 12 / 24)
-"""Distances of ticks of less than a day."""
+"""The distances of ticks of less than a day."""
 OTHERS = "#9a9a9a"
 MOST_RECTANGLES = 8_000
-"""Up to this number in a window, runs are drawn one by one."""
+"""The most rectangles in a window for which runs are drawn one by one."""
 BINS_OF_A_WINDOW = 128
-"""At least as many cells lie side by side in a window with more rectangles, if the finest level has them."""
+"""The fewest cells that lie side by side in a window with more rectangles, if the finest level has them."""
 MOST_USERS = len(PALETTE) - 1
-"""As many have a colour to themselves."""
+"""The most users that have a colour to themselves."""
 MILLISECOND = 1e-3
 
 
@@ -39,7 +39,7 @@ class Packed:
 
 
 def packed(arrays: Mapping[str, Numbers]) -> Packed:
-    """Arrays by name."""
+    """Pack arrays by name."""
     columns, parts = [], []
     for name, numbers in arrays.items():
         steps = np.diff(numbers, prepend=0)
@@ -68,7 +68,8 @@ class Schedules:
 
 
 def schedules(jobs: Mapping[str, pl.DataFrame], processors: int) -> Schedules:
-    """Of the jobs by scheduler: columns of jobs.csv, and `user` and `reason`, if these are known."""
+    """The schedules of the jobs by scheduler: columns of jobs.csv, and `user` and `reason`, if these are
+    known."""
     first_s = min(float(table["submission_time"].min()) for table in jobs.values())  # type: ignore[arg-type]
     span_s = max(float(table["finish_time"].max()) for table in jobs.values()) - first_s  # type: ignore[arg-type]
     users = users_by_work(jobs.values())
@@ -128,7 +129,7 @@ def look(names: Sequence[str], processors: int, span_d: float, users: Sequence[s
 
 
 def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
-    """What the page has of each job, and of each rectangle; times are in ticks."""
+    """What the page shows of each job, and of each rectangle; times are in ticks."""
 
     def ticks(times_s: Any) -> Numbers:
         return np.asarray(np.rint(times_s / tick_s), np.int64)
@@ -154,7 +155,8 @@ def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
 
 
 def _levels(runs: Runs, span_s: float, processors: int) -> list[tuple[int, Packed]]:
-    """From the coarsest to the finest, which also has how many rectangles begin in each of its bins."""
+    """The levels from the coarsest to the finest, which also has how many rectangles begin in each of its
+    bins."""
     bins = bins_needed(len(runs.place), MOST_RECTANGLES, BINS_OF_A_WINDOW)
     if not bins:
         return []

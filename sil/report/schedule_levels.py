@@ -21,19 +21,20 @@ Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 BANDS = 64
-"""At most as many cells lie above each other."""
+"""The most cells that lie above each other."""
 LEAST_BINS, MOST_BINS = 1_024, 16_384
 FINER = 4
 """A level has this many times the bins of the one before it."""
 FULL = 15
 """The shade of a cell all of whose processors are busy."""
 _ROUNDING = 1e-6
-"""More than that of a sum over cells, in relation to a whole cell."""
+"""An upper bound of the rounding error of a sum over cells, in relation to a whole cell."""
 
 
 @dataclass(frozen=True)
 class Runs:
-    """In order of job; times are seconds from the first submission on. `user` is a place among the users.
+    """The runs of a schedule in order of job; times are seconds from the first submission on. `user` is a
+    place among the users.
 
     Each interval of processors of a run is a rectangle: `place` is that of its run, `low` and `high` bound
     its processors, `high` excluded."""
@@ -51,7 +52,7 @@ class Runs:
 
     @classmethod
     def of(cls, jobs: pl.DataFrame, first_s: float, users: Sequence[str]) -> Runs:
-        """From the columns of jobs.csv; `user` is one more, if there are users."""
+        """The runs in the columns of jobs.csv; `user` is one more, if there are users."""
         place_of = {name: k for k, name in enumerate(users)}
         user = (
             pl.col("user").replace_strict(place_of, return_dtype=pl.Int64) if users else pl.lit(0, pl.Int64)
@@ -80,8 +81,8 @@ def users_by_work(tables: Iterable[pl.DataFrame]) -> list[str]:
 
 
 def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
-    """Bins of the finest level, so that a window with more than `of_a_window` of the rectangles has at least
-    `in_a_window` bins; 0 if no window has more."""
+    """The bins of the finest level, so that a window with more than `of_a_window` of the rectangles has at
+    least `in_a_window` bins; 0 if no window has more."""
     if rectangles <= of_a_window:
         return 0
     bins = LEAST_BINS
@@ -93,9 +94,9 @@ def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
 def levels(
     runs: Runs, span_s: float, processors: int, bins: int, most_users: int
 ) -> Iterator[tuple[int, Mapping[str, Numbers]]]:
-    """From the finest, with this number of bins, to the coarsest: the number of bins, and for all cells, by
-    band of processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size` of what is
-    in a cell, and the `user` who has most of it; `most_users` is "any other"."""
+    """The levels from the finest, with this number of bins, to the coarsest: the number of bins, and for all
+    cells, by band of processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size`
+    of what is in a cell, and the `user` who has most of it; `most_users` is "any other"."""
     cells = _Cells(runs, span_s, processors, bins)
     values = (np.ones(len(runs.job)), runs.start_s - runs.submit_s, runs.size)
     busy, wait, size = (cells.summed(each) for each in values)

@@ -27,7 +27,7 @@ INTERVALS = (
     "differences are paired, * = the interval excludes 0, ° = not settled and no interval, since no {0}, or "
     "nearly none, shows a difference, or all show the same."
 )
-"""Below a table, of the differences between replications, or other blocks."""
+"""A sentence below a table on the differences between replications, or other blocks."""
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 
@@ -92,7 +92,6 @@ def _headings(comparison: Matrix) -> Sequence[str]:
 
 
 def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:
-    """A table with columns for the axes of a grid, for texts and for numbers."""
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for axis in axes:
         table.add_column(axis.rpartition(".")[2], justify="right", min_width=4, no_wrap=True)
@@ -138,13 +137,14 @@ def unit_of(seconds: float) -> tuple[float, str]:
 
 
 def duration_text(seconds: float) -> str:
-    """Such as "1.93 h"."""
+    """A duration for people, such as "1.93 h"."""
     size, unit = unit_of(seconds)
     return f"{significant(seconds / size)} {unit}"
 
 
 def significant(number: float, of: float | None = None) -> str:
-    """Three digits, or all of those before the decimal point, and as many decimals as `of` has."""
+    """A number with three digits, or all of those before the decimal point, and as many decimals as `of`
+    has."""
     most = abs(number if of is None else of)
     decimals = 0 if most == 0.0 or (of is None and number.is_integer()) else max(0, 2 - floor(log10(most)))
     return f"{number:,.{decimals}f}"

@@ -21,7 +21,7 @@ SECONDARY = ("x2", "y2")
 """Channels of the same type as `x` and `y`."""
 TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal", "T": "temporal"}
 BACKSLASH = "\N{REVERSE SOLIDUS OPERATOR}"
-"""Looks like one."""
+"""A character that looks like a backslash."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 CONFIGURATION = {
     "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
@@ -111,15 +111,15 @@ def specification(figure: Figure) -> Spec:
 
 
 def _rows(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """JSON has no infinity and no NaN."""
+    """The rows of a table. JSON has no infinity and no NaN."""
     number = selectors.float()
     rows = table.with_columns(pl.when(number.is_finite()).then(number)).to_dicts()
     return rows if table.select(selectors.string()).is_empty() else _plain(rows, {})
 
 
 def _plain(part: Any, tables: dict[int, pl.DataFrame]) -> Any:
-    """As JSON has it, with the names of tables, which are added, and printable text only: a control character
-    in an image ends the process that draws it."""
+    """A value that JSON has, with the names of tables, which are added, and printable text only: a control
+    character in an image ends the process that draws it."""
     match part:
         case Figure(data=data, spec=spec):
             if data is None:

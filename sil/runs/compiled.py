@@ -55,16 +55,16 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class CompiledReplay:
-    """A log of jobs for identical processors, or for nodes of which they use parts."""
+    """A log of jobs for identical processors or consumable nodes."""
 
     log: JobLog
     policy: QueuePolicy
     order: Order
     estimates: Estimates
     selection: str = "first_fit"
-    """Of nodes that differ."""
+    """The node selection, for nodes that differ."""
     columns: Sequence[str] = (*SCHEMA,)
-    """Of a trace, those that facts have."""
+    """The columns of a trace that facts have."""
 
     @classmethod
     def of(

@@ -52,7 +52,8 @@ class _Running:
 
 class Computer:
     """Starts and kills runs; machine j is the core `cores[j]`. A parallel run is one process, which may use
-    all its cores. `command` is the command line of a run by its seconds. Elsewhere, a copy has no runs."""
+    all its cores. `command` is the command line of a run by its seconds. A copy in another process has no
+    runs."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class Computer:
     ) -> None:
         """`on_ended` gets the number of complete runs."""
         self.cpu_s: dict[int, float] = {}
-        """By job: the CPU time of its last run, and of the children that its process has waited for."""
+        """The CPU time of the last run of each job, and of the children that its process has waited for."""
         self._cores, self._command, self._on_ended = cores, command, on_ended
         self._n_ended = 0
         self._up = [True] * len(cores)
@@ -75,7 +76,7 @@ class Computer:
         return Computer, (self._cores,)
 
     def start(self, order: DispatchOrder, run_s: float) -> None:
-        """Raises UserError."""
+        """Start the process of a run. Raises UserError."""
         with _uninterrupted(), _pinned_to({self._cores[j] for j in order.machines}):
             process = subprocess.Popen(
                 self._command(run_s),
@@ -143,7 +144,7 @@ class Shared:
         self._computer, self._host = computer, host
 
     def __call__(self, name: str, *values: Any) -> Any:
-        """What its method of this name returns where the run counts."""
+        """What the computer's method of this name returns where the run counts."""
         call = getattr(self._computer, name)
         return json.loads(self._host.input(lambda: json.dumps(call(*values)).encode()))
 
@@ -157,7 +158,7 @@ class RealMachines(DedicatedMachines):
         self._killed: set[RunId] = set()
 
     def is_active(self, run: RunId) -> bool:
-        """A run that has exited is complete, even if that was not reported yet."""
+        """Whether a run is active: one that has exited is complete, even if that was not reported yet."""
         return super().is_active(run) and not self._computer("has_exited", run)
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def at_random(
     table: FailuresTable, machines: Mapping[str, int], interconnects: Sequence[str], streams: RandomStreams
 ) -> Iterator[Iterator[TimedChange]]:
-    """Of `machines` (index by name), of groups of them, and of interconnects; each has its own random
-    numbers."""
+    """Random failures and repairs of `machines` (index by name), of groups of them, and of interconnects;
+    each has its own random numbers."""
     if table.machines is not None:
         singles = [(j,) for j in machines.values()]
         yield _process(table.machines).changes(singles, streams.of("failures"))
@@ -151,8 +151,8 @@ class RemoteSettings:
     def manager(
         self, max_batch_requeue: int | None, decisions: list[float], world: World, ports: Ports, make: Make
     ) -> Manager:
-        """The manager that `make` makes, also after a crash. `decisions` are the cells of measured ones, of
-        which a manager that is made anew adds none for what it decides again."""
+        """The manager that `make` makes, also after a crash. Measured decisions are added to `decisions`; a
+        manager that is made again adds none for what it decides again."""
         from scheduler.durability.journalled_manager import dependable
         from scheduler.durability.reliable_delivery import Timeouts
         from sil.world.remote.network import Crashes, CrashingJournal, ManagerClock, MemoryJournal, Network

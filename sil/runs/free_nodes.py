@@ -95,7 +95,6 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
 
 
 def _components(log: JobLog) -> list[Components]:
-    """Those of each heterogeneous job, in order."""
     from sil.slurm.submissions import Components
 
     if LOG_ID not in log.jobs.columns:

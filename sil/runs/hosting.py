@@ -63,7 +63,7 @@ def here(schedulers: Iterable[UnderTest]) -> Host:
 
 @contextmanager
 def blamed(schedulers: Iterable[UnderTest]) -> Iterator[None]:
-    """Within this context, what the testbed raises itself is due to what `schedulers` give, if they are
+    """Within this context, an error of the testbed itself is attributed to `schedulers`, if they are
     isolated: it ends their run only. Raises Died."""
     try:
         yield
@@ -115,7 +115,7 @@ class Supervision:
         seed: int,
         cpu_time: Callable[[], float] | None = process_time,
     ) -> Supervision:
-        """As a table says, for one run. The cells of measured decisions go to `decisions`."""
+        """The supervision of one run that a table describes. Measured decisions are added to `decisions`."""
         *_, scheduler = run
         cost = decision_cost(table.cost_of(scheduler), *run)
         charge = None if cost is None else Charge(cost, world.clock, world.trace.note_charge)

@@ -85,7 +85,7 @@ class MachinesScenario(Scenario):
                 return
 
     def _without_clusters(self) -> Iterator[tuple[Location, str]]:
-        """Schedulers that would leave jobs waiting for ever, since these run only on clusters."""
+        """Schedulers that would leave jobs waiting forever, since these run only on clusters."""
         site, mix = self.in_use.site, self.experiment.drawn.mix
         machine_classes = {machine.machine_class for machine in site.machines}
         parallel = [
@@ -176,5 +176,4 @@ class _NoLearning:
     def __init__(self, experience: Experience) -> None:
         self.estimate = experience.estimate
 
-    def record(self, record: ExecutionRecord) -> None:
-        """Ignored."""
+    def record(self, record: ExecutionRecord) -> None: ...

@@ -72,7 +72,7 @@ class NodesScenario(Scenario):
         return _Nodes(self)
 
     def arriving(self) -> Arriving:
-        """Those of the log or of the past, else drawn at random."""
+        """The jobs of the log or of the past, else jobs drawn at random."""
         log = self.in_use.log
         if log is None:
             return self._drawn()
@@ -128,8 +128,8 @@ class NodesScenario(Scenario):
 
     @property
     def policies(self) -> Sequence[QueuePolicy]:
-        """Those of the queues, and for jobs of which no partition is named like one, a queue of priority 0
-        that is open to all."""
+        """The policies of the queues and, for jobs of which no partition is named like one, of a queue of
+        priority 0 that is open to all."""
         return (*self.named_queues, *map(QueuePolicy, self._unnamed))
 
     @property
@@ -138,7 +138,6 @@ class NodesScenario(Scenario):
 
     @cached_property
     def _served(self) -> Sequence[str]:
-        """The names of the queues, in order of service."""
         return [policy.name for policy in in_order_of_service(self.named_queues)]
 
     @cached_property
@@ -239,8 +238,6 @@ class NodesScenario(Scenario):
 
 
 class _Nodes(FreeNodes):
-    """The nodes of a site's partitions, with the jobs of a replication."""
-
     def __init__(self, scenario: NodesScenario) -> None:
         super().__init__(scenario.cluster)
         self._scenario = scenario

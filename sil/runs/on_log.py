@@ -53,13 +53,15 @@ if TYPE_CHECKING:
     from sil.slurm.world import SlurmWorld
 
 EXACT_S = 2.0**51
-"""Up to twice this, a second later is later for numbers, too; compiled decisions are not checked for that."""
+"""Up to twice this time, in seconds, floating-point numbers tell seconds apart, which compiled decisions
+assume."""
 FEW_JOBS = 2_000
 FACTS_OF_A_JOB = 3
-"""It arrives, starts and ends."""
+"""The facts of a job: it arrives, starts and ends."""
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
-"""By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
+"""The seconds by which an order of simultaneous events delays jobs: some of Batsim's schedulers cannot start
+one at time 0."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class Replay(ReplaySettings):
 
     log: JobLog
     few_jobs: int = FEW_JOBS
-    """With fewer, Engine.AUTO is the harness: loading the compiled engine takes longer than such a replay."""
+    """The fewest jobs for which Engine.AUTO is the compiled engine: loading it takes longer than a shorter
+    replay."""
     events: Events = field(default_factory=Events)
     """What operators and users did besides submitting jobs, for Slurm's controller."""
     slurm_statements: bool = False
@@ -76,7 +79,7 @@ class Replay(ReplaySettings):
 
     @classmethod
     def of(cls, log: JobLog, settings: Asking, **more: Any) -> Replay:
-        """With these settings, as far as a single replay has them, and `more` of them."""
+        """A replay with these settings, as far as a single replay has them, and `more` of them."""
         names = {field.name for field in fields(cls)} & {field.name for field in fields(settings)}
         return cls(log, **{name: getattr(settings, name) for name in names} | more)
 
@@ -90,7 +93,7 @@ class Replay(ReplaySettings):
         return replay
 
     def description(self) -> dict[str, object]:
-        """For the summary of a replay and the traces of its schedulers."""
+        """The description in the summary of a replay and in the traces of its schedulers."""
         nodes, of_nodes = self.log.cluster, dict[str, object](gpus=0, nodes=[])
         if nodes is not None:
             of_nodes = {"gpus": nodes.gpus, "nodes": nodes.model, "machines": list(nodes.nodes)}
@@ -221,7 +224,7 @@ class Replay(ReplaySettings):
         simulation.run(self._managed(simulation, scheduler, host, Path(os.devnull)), host)
 
     def check(self, schedulers: Sequence[UnderTest]) -> None:
-        """Raises UserError if the compiled engine is asked for and cannot run one of these schedulers, and
+        """Raise UserError if the compiled engine is asked for and cannot run one of these schedulers, and
         for settings that have no effect on any of them."""
         for option, is_given in (
             ("--slurm-step", self.slurm_step_s != ReplaySettings.slurm_step_s),
@@ -295,7 +298,7 @@ class Replay(ReplaySettings):
         printed: Path,
         decisions: list[float] | None = None,
     ) -> AbstractContextManager[Manager]:
-        """The cells of measured decisions go to `decisions`."""
+        """The resource manager of the replay. Measured decisions are added to `decisions`."""
         table = GuardTable.model_construct(
             decision_limit_s=self.decision_limit_s,
             ask_twice=self.determinism_check,

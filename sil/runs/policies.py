@@ -34,7 +34,7 @@ class Policy:
         self._options = {"deterministic": True} if "deterministic" in known else {}
 
     def action(self, seen: Seen) -> int:
-        """For the only row of these arrays, of which the model gets copies."""
+        """The action for the only row of these arrays, of which the model gets copies."""
         observation = {name: array[0].copy() for name, array in seen.items()}
         if self._predict is None:
             found = self._model(observation)
@@ -75,7 +75,6 @@ class BackfillPolicy:
         self._views: Views | None = None
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        """Raises UserError for nodes of which jobs use parts."""
         if not isinstance(problem, FreeNodesProblem):
             raise UserError("a policy of sil/Backfill-v0 schedules identical processors, not parts of nodes")
         queue, now_s = problem.free_nodes.queue, problem.now_s
@@ -137,7 +136,7 @@ class MappingPass:
         return {"jobs": jobs[None], "machine": machine[None], "action_mask": mask.reshape(1, -1)}
 
     def is_valid(self, action: int) -> bool:
-        """Whether the mask includes it."""
+        """Whether the mask includes an action."""
         row, j = divmod(action, len(self.placer.machine_s))
         return 0 <= row < min(len(self._left), self._window) and bool(self._can_run[self._left[row], j])
 

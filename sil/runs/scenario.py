@@ -48,7 +48,7 @@ Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
 
 MAX_NAMES = 10
-"""Number of names in a message."""
+"""The most names in a message."""
 NO_FILE = Path(os.devnull)
 
 
@@ -68,7 +68,7 @@ class Scenario(ABC):
     in_use: SiteInUse
     schedulers: tuple[UnderTest, ...]
     queue_schedulers: Mapping[str, InProcess] = field(default_factory=dict)
-    """By queue, for queues with a scheduler of their own."""
+    """The schedulers of the queues that have their own."""
     replication: int = 0
 
     kind: ClassVar[Kind]
@@ -77,7 +77,7 @@ class Scenario(ABC):
 
     @classmethod
     def of(cls, experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Self:
-        """Raises DoesNotFit with all that does not fit."""
+        """Resolve an experiment at its site. Raises DoesNotFit with all that does not fit."""
         schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose, find)
         n_runs = experiment.replications * len(experiment.points)
         for scheduler in schedulers if n_runs > 1 else ():
@@ -136,7 +136,6 @@ class Scenario(ABC):
             return here._carry_out(run, host, log)
 
     def _carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
-        """The same on both sides, where the run counts and where a scheduler answers."""
         decisions: list[float] = []
         simulation = self.simulation(host, decisions)
         seed = self.streams.scheduler_seed
@@ -146,7 +145,7 @@ class Scenario(ABC):
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **simulation.site.tables(run))
 
     def simulation(self, host: Host, decisions: list[float]) -> Simulation:
-        """The cells of measured decisions go to `decisions`."""
+        """One run as a simulation. Measured decisions are added to `decisions`."""
         site = self.site()
         return Simulation(site, self.disturbances(site, decisions))
 
@@ -174,7 +173,7 @@ class Scenario(ABC):
 
     @property
     def policies(self) -> Sequence[QueuePolicy]:
-        """Those of the queues."""
+        """The policies of the queues."""
         return [policy for policy, _ in self.in_use.queues]
 
     @property
@@ -211,7 +210,6 @@ class Scenario(ABC):
         return mean, self.spread, self.streams.of("run times").random(len(jobs))
 
     def _tasks(self) -> Mapping[str, Sequence[int]]:
-        """By job class, how many tasks its jobs may have."""
         return MappingProxyType({})
 
     def disturbances(self, site: SiteModel, decisions: list[float]) -> Disturbances:
@@ -260,12 +258,12 @@ class Scenario(ABC):
         return in_order_of_time(*sources)
 
     def _mistakes_in_faults(self, machines: Collection[str], owner: str) -> Iterator[tuple[Location, str]]:
-        """See `faults.mistakes`. Jobs need interconnects where they run on clusters."""
+        """The mistakes in the tables of faults, see `faults.mistakes`. Jobs need interconnects where they run
+        on clusters."""
         has_lines = self.kind is Kind.MAPPING
         return faults.mistakes(self.experiment, self.in_use, self.schedulers, machines, owner, has_lines)
 
     def _mistakes(self) -> Mistakes:
-        """What does not fit the site."""
         experiment, site = self.experiment, self.in_use.site
         job_classes = [job_class.name for job_class in site.job_classes]
         known = {

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sil.slurm.world import SlurmWorld
 
 PRINTED = "scheduler.log"
-"""The output of a scheduler in another process."""
+"""The file for the output of a scheduler in another process."""
 
 Make = Callable[[Ports], Manager]
 
@@ -55,14 +55,14 @@ class SiteModel(ABC):
     """A site of one kind, with the jobs of a run and their actual run times."""
 
     jobs: Iterable[Job]
-    """In order of arrival, then id."""
+    """The jobs in order of arrival, then id."""
     n_jobs: int
     nodes: tuple[Node, ...] = ()
-    """What the trace says of them; none for machines and identical nodes."""
+    """The nodes that the trace describes; none for machines and identical nodes."""
     capacity: Capacity
-    """For the invariants."""
+    """The capacity that invariants assume."""
     changes: Iterable[TimedChange] = ()
-    """What happens by itself, in order of time."""
+    """What happens at the site by itself, in order of time."""
 
     def limit_s(self, job: Job) -> float:
         """The time limit at which the runs of a job end; infinite if there is none."""
@@ -74,7 +74,7 @@ class SiteModel(ABC):
 
     @abstractmethod
     def ports(self, world: World) -> Ports:
-        """What a resource manager gets."""
+        """The ports of a resource manager."""
 
     @abstractmethod
     def manager(self, ports: Any, scheduler: InProcess, asking: Supervision) -> Manager:
@@ -82,7 +82,7 @@ class SiteModel(ABC):
 
     @property
     def handlers(self) -> Handlers:
-        """Of events that only this kind of site has."""
+        """The handlers of events that only this kind of site has."""
         return MappingProxyType({})
 
     def tables(self, run: RunKey) -> dict[str, pl.DataFrame]:
@@ -90,7 +90,7 @@ class SiteModel(ABC):
         return {}
 
     def batsim_nodes(self, ports: Any) -> Nodes:
-        """As described to Batsim's schedulers, where its protocol can describe them."""
+        """The nodes as described to Batsim's schedulers, where its protocol can describe them."""
         raise NotImplementedError  # not reached: kinds of sites without it refuse Batsim's schedulers first
 
     def slurm_world(self, ports: Any, folder: Path) -> SlurmWorld:

@@ -41,7 +41,7 @@ class TimeSharedScenario(Scenario):
 
     @cached_property
     def nodes(self) -> NodesOfSite:
-        """Raises NotShared."""
+        """The nodes of the cluster. Raises NotShared."""
         return NodesOfSite.of(self.in_use.file, self.table.cluster)
 
     @property
@@ -52,7 +52,7 @@ class TimeSharedScenario(Scenario):
         return _Nodes(self)
 
     def jobs(self) -> list[Job]:
-        """With the turnaround limits that they request."""
+        """The jobs of this replication, with the turnaround limits that they request."""
         jobs, limits = super().jobs(), self.table.limits
         if limits is None:
             return jobs
@@ -189,8 +189,6 @@ class _AnyOther:
 
 
 class _Nodes(TimeSharedSystem):
-    """The cluster of a site, with the jobs of a replication."""
-
     def __init__(self, scenario: TimeSharedScenario) -> None:
         super().__init__(scenario.cluster, scenario.jobs(), scenario.nodes.known, scenario.streams)
         self._scenario = scenario

@@ -178,13 +178,13 @@ def schedulers_for_logs(
 
 
 def check_for_logs(schedulers: Iterable[UnderTest], with_requests: bool = False) -> None:
-    """See `schedulers_for_logs`."""
+    """Raise SchedulerNotLoaded as `schedulers_for_logs` does."""
     by_name = {scheduler.label: scheduler for scheduler in schedulers}
     schedulers_for_logs(by_name, with_requests, by_name.__getitem__)
 
 
 def controllers(schedulers: Iterable[UnderTest]) -> list[SlurmController]:
-    """Those of Slurm among them."""
+    """The controllers of Slurm among some schedulers."""
     return [each.program for each in schedulers if isinstance(each, SlurmProgram)]
 
 
@@ -208,14 +208,14 @@ def with_releases(schedulers: Sequence[UnderTest]) -> tuple[UnderTest, ...]:
 class Factory:
     """Makes schedulers: a class or function, and the arguments with which it is called for each run.
 
-    It can be pickled, whatever it consists of: classes of a notebook go along, others are imported by name.
-    """
+    It can be pickled, whatever it consists of: classes of a notebook are pickled with it, others are imported
+    by name."""
 
     constructor: Callable[..., Any]
     parameters: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """As on the command line: `SmallestFirst(cap=8)`."""
+        """The factory as on the command line: `SmallestFirst(cap=8)`."""
         name = getattr(self.constructor, "__name__", type(self.constructor).__name__)
         if not self.parameters:
             return str(name)
@@ -226,7 +226,8 @@ class Factory:
 
     @cached_property
     def _pickled(self) -> bytes:
-        """Once, so that what a class of a notebook counts during runs does not make it another one."""
+        """The pickled factory; pickled once, so that what a class of a notebook counts during runs does not
+        make it another one."""
         import cloudpickle  # which commands do without
 
         pickled: bytes = cloudpickle.dumps((self.constructor, dict(self.parameters)))

@@ -28,7 +28,7 @@ Moment = NotNegative | Annotated[datetime, Field(strict=True)]
 Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)[^:,?]+")
 _MINUTES = re.compile(r"\+\d+$", re.ASCII)
-"""After a job in a dependency."""
+"""The minutes after a job in a dependency."""
 MOST_OF_A_RANGE = 1_000_000
 
 
@@ -235,7 +235,6 @@ class _Reader:
         return [self._rows[number] for number in self._numbers(jobs, place)]
 
     def _numbers(self, jobs: Iterable[int | str], place: Location) -> list[int]:
-        """Of jobs, and of ranges of them."""
         found = dict[int, None]()
         for job in jobs:
             numbers: Iterable[int | str] = [job]

@@ -52,7 +52,7 @@ class WorkloadTable(Table):
 
 
 def check_one_workload(*tables: Table | None) -> None:
-    """Raises ValueError unless the jobs are described by just one table."""
+    """Raise ValueError unless the jobs are described by just one table."""
     if sum(table is not None for table in tables) != 1:
         raise ValueError("the arriving jobs are those of one of the tables [workload], [history] and [log]")
 

@@ -41,7 +41,7 @@ class Named:
 
     @property
     def key(self) -> str:
-        """Of the file or the database, from whatever folder it is named."""
+        """A key of the file or the database, the same from whatever folder it is named."""
         return self.where if self.path is None else str(self.path.resolve())
 
 
@@ -70,7 +70,7 @@ def _in_file(path: Path, names: Iterable[str | None]) -> Named:
 
 
 def _of_queues_in_file(path: Path) -> Iterator[str]:
-    """Without all the checks of a site file, which follow when it is read."""
+    """The schedulers of queues in a site file, without all the checks that follow when it is read."""
     queues = parse(read_text(path, EACH), path).get("queues", [])
     for queue in queues if isinstance(queues, list) else []:
         name = queue.get("scheduler") if isinstance(queue, dict) else None
@@ -149,7 +149,7 @@ def list_path() -> Path:
 
 
 def read_list() -> TrustedList:
-    """Empty if there is none. Raises InvalidFile."""
+    """The list; empty if there is none. Raises InvalidFile."""
     path = list_path()
     return toml_file.read(path, TrustedList) if path.is_file() else TrustedList()
 

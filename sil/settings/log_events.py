@@ -11,13 +11,13 @@ _OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+", re.ASCII)
 
 
 class OfJob(NamedTuple):
-    """In a command: what its program calls this job."""
+    """A placeholder in a command: the job, as its program names it."""
 
     number: int
 
 
 class AtSecond(NamedTuple):
-    """In a command: a key, and a second of the log in its program's form."""
+    """A placeholder in a command: a key, and a second of the log in its program's form."""
 
     key: str
     second: float
@@ -50,7 +50,7 @@ class Events:
 
 
 def jobs_in(dependency: str) -> set[int]:
-    """The numbers of the jobs on which it is."""
+    """The numbers of the jobs that a dependency names."""
     return set(map(int, _OF_A_DEPENDENCY.findall(dependency)))
 
 

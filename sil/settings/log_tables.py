@@ -11,13 +11,13 @@ from site_db.files.readers import Memory
 from site_db.files.toml_file import Count, Positive, Table
 
 BYTES_OF_A_JOB = 3_000
-"""Of a run: its facts, and its rows of the results."""
+"""Memory for a job of a run, in bytes: its facts, and its rows of the results."""
 BYTES_OF_A_RUN = 2_000
-"""Of an experiment: its place among the tasks, and its rows of the results."""
+"""Memory for a run of an experiment, in bytes: its place among the tasks, and its rows of the results."""
 
 
 def check_sizes(n_jobs: int | None, replications: int, values: Iterable[int], n_schedulers: int) -> None:
-    """Raises InvalidFile for more jobs, or more runs of these jobs, than there may be memory for. `values`
+    """Raise InvalidFile for more jobs, or more runs of these jobs, than there may be memory for. `values`
     are the numbers of values of each axis of the grid."""
     if n_jobs is not None:
         Memory(f"{n_jobs:,} jobs in a run").take(BYTES_OF_A_JOB * n_jobs)

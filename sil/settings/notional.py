@@ -17,7 +17,7 @@ VERBS = ("add", "remove", "upgrade", "change")
 
 # Names may have spaces in them.
 _LONGEST = 500
-"""Characters of a change: the time to match it grows with their cube."""
+"""The longest change, in characters: the time to match it grows with their cube."""
 _SOME = r"(?P<count>\d+) x (?P<what>.+?)"
 _PATTERNS = {
     "add": re.compile(rf"{_SOME}(?: as cluster (?P<cluster>.+?))?(?: over (?P<interconnect>.+))?"),
@@ -166,7 +166,7 @@ _EXPECTED = {
 OF_CLUSTERS = {"bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"}
 """Keys that apply only to clusters of machines."""
 SPECIFICATION = ("processors", "threads_per_core", "memory_mb", "gpus", "resources", "features")
-"""What a node of partitions has."""
+"""Keys that describe a node of partitions."""
 OF_NODES = {*SPECIFICATION, "more_memory_mb", "partitions"} - {"memory_mb"}
 """Keys that apply only to nodes of partitions."""
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}

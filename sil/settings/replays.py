@@ -55,7 +55,7 @@ class Asking(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplaySettings(Asking):
-    """Of the replay of one log.
+    """How one log is replayed.
 
     * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
       two run times.
@@ -145,7 +145,7 @@ class Overrides(Place):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The settings of the file that are others."""
+        """The settings that replace those of the file."""
         return {
             "schedulers": tuple(self.scheduler) if self.scheduler else None,
             "seed": self.seed,
@@ -156,7 +156,7 @@ class Overrides(Place):
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOverrides(Overrides):
-    """Of a plan.
+    """What a command changes of a plan.
 
     * `budget`: Override the budget in the file.
     """
@@ -170,7 +170,7 @@ class PlanOverrides(Overrides):
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentOverrides(Overrides, AtSite):
-    """Of an experiment.
+    """What a command changes of an experiment.
 
     * `replications`: Override the number in the file.
     * `reasons`: Record in the trace why jobs wait (for `sil why`).

@@ -47,10 +47,9 @@ ESTIMATE = [
 
 
 def expected_times(session: Session, site: str) -> Listing:
-    """What is expected of each job class on one machine of each class and on each whole cluster.
+    """The expected times of each job class on one machine of each class and on each whole cluster.
 
-    A machine class without machines, as an archive log leaves it, is listed with its history.
-    """
+    A machine class without machines, as an archive log leaves it, is listed with its history."""
 
     def short(row: Row) -> str:
         """Names of learnt classes state the whole request."""

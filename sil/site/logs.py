@@ -57,13 +57,13 @@ class OfPeriod(LogFile, Period):
     bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
 
     def chosen(self, log: Path, cluster: Cluster | None) -> JobLog:
-        """Those that are replayed. Raises InvalidFile."""
+        """The jobs that are replayed. Raises InvalidFile."""
         return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfPart(OfPeriod, Part):
-    """Those with some indices, under another load."""
+    """The jobs with some indices, under another load."""
 
 
 def read_log(
@@ -133,8 +133,8 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | N
 
 
 def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
-    """Returns sentences on what the format cannot hold. Raises InvalidFile where the file cannot be
-    written."""
+    """Write a log. Returns sentences on what the format cannot hold. Raises InvalidFile where the file cannot
+    be written."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] not in (".swf", ".json") and suffixes[-2:] not in _COMPRESSED:
         raise InvalidFile(
@@ -197,7 +197,7 @@ def nodes_in_database(address: str) -> Cluster:
 
 
 def _up(cluster: Cluster, where: object) -> Cluster:
-    """Raises InvalidFile if all nodes are down."""
+    """The nodes that are up. Raises InvalidFile if all are down."""
     if not cluster.up.nodes:
         raise InvalidFile(f"{where}: all nodes are down; expected one that takes jobs")
     return cluster.up

@@ -66,7 +66,8 @@ class SiteInUse:
     absences: tuple[Absence, ...] = ()
     """When what-if changes add or remove machines for a time."""
     uncertainty: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Of times on notional machines: relative standard deviation by (job class, machine class)."""
+    """The uncertainty of times on notional machines: relative standard deviation by (job class, machine
+    class)."""
     log: JobLog | None = None
     """The jobs that arrive, where they are those of a log or of the site's past."""
 
@@ -85,11 +86,11 @@ class SiteInUse:
         return MemoryExperience(self.layout, self.statistics)
 
     def expected_times(self, jobs: Sequence[Job]) -> EtcMatrix:
-        """Of jobs on each machine and cluster, by the experience at the beginning."""
+        """The expected times of jobs on each machine and cluster, by the experience at the beginning."""
         return self.experience().estimate(jobs, [len(members) for members in self.site.members])
 
     def digest(self) -> str:
-        """Equal for equal sites with equal statistics."""
+        """A digest that is equal for equal sites with equal statistics."""
         # Not of the site itself: its sets have another order in every process.
         everything = (
             self.file.model_dump_json(),
@@ -197,7 +198,6 @@ class SiteSource:
 
     @cached_property
     def _expect(self) -> Expect:
-        """Expected times at the unchanged site."""
         with TemporaryDirectory() as folder:
             unchanged = store.replace(Path(folder) / "unchanged.db")
             self._copy_into(unchanged)
@@ -292,7 +292,7 @@ class ResourceNames:
     names: tuple[str, ...]
     time_shared_cluster: str | None = None
     layout: Layout | None = None
-    """That of machines with slots, of which only the machines are in a database; None: nodes."""
+    """The layout of machines with slots, of which only the machines are in a database; None: nodes."""
     node_classes: tuple[str, ...] = ()
     """The machine class of each node of partitions, for which runs there count."""
 
@@ -309,5 +309,5 @@ class ResourceNames:
         return self.layout.resources[place], machines
 
     def machine_class(self, node: int | None) -> str | None:
-        """None unless it is in partitions."""
+        """The machine class of a node; None unless it is in partitions."""
         return None if node is None or not self.node_classes else self.node_classes[node]

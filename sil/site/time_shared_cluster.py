@@ -65,7 +65,8 @@ class NodesOfSite:
 
     @classmethod
     def of(cls, site: SiteFile, name: str | None = None) -> NodesOfSite:
-        """Those of the cluster of that name, or of the only one with a social contract. Raises NotShared."""
+        """The nodes of the cluster of that name, or of the only one with a social contract. Raises
+        NotShared."""
         cluster = _cluster(site, name)
         contract = cluster.social_contract
         if contract is None:

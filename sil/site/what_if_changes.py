@@ -17,7 +17,7 @@ from site_db.site_file.tables import MachinesTable, SiteFile
 
 
 def _check_keys(site: WhatIfSite, change: NotionalTable) -> None:
-    """Raises InapplicableChange for keys that mean nothing at this site: of nodes, or of clusters."""
+    """Raise InapplicableChange for keys that mean nothing at this site: of nodes, or of clusters."""
     of_cluster = ["as cluster NAME"] if change.verb == "add" and change.parsed().cluster is not None else []
     for key in (*of_cluster, *sorted(change.given & OF_CLUSTERS)) if site.has_nodes else ():
         raise InapplicableChange(f"jobs on nodes use no clusters; leave out '{key}'")
@@ -54,7 +54,7 @@ def _specification(site: WhatIfSite, machine_class: str, change: NotionalTable) 
 def _check_new_nodes(
     site: WhatIfSite, machine_class: str, change: NotionalTable, said: Collection[str]
 ) -> None:
-    """Raises InapplicableChange where it is unknown what nodes of a class without machines have."""
+    """Raise InapplicableChange where it is unknown what nodes of a class without machines have."""
     if not site.has_nodes or site.of_class(machine_class):
         return
     counts_memory = any(table.memory_mb is not None for table in site.machines.values())
@@ -78,8 +78,8 @@ def _check_new_nodes(
 
 
 def _partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTable) -> Sequence[str]:
-    """Those that the change names, else those of the machines of the class. Raises InapplicableChange if
-    there are none, or if these machines are in different ones."""
+    """The partitions that the change names, else those of the machines of the class. Raises
+    InapplicableChange if there are none, or if these machines are in different ones."""
     if not site.has_nodes:
         return ()
     for name in change.partitions:
@@ -106,7 +106,6 @@ def _partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTab
 
 
 def _list(names: Sequence[str]) -> str:
-    """As in TOML."""
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 

@@ -53,7 +53,7 @@ class WhatIfSite:
         self.uncertainty: dict[tuple[str, str], float] = {}
         self.new_classes: list[str] = []
         self._original_class: dict[str, str] = {}
-        """By the name of a class whose machines were changed as a whole: their class before."""
+        """The class before, by the name of a class whose machines were changed as a whole."""
 
     @property
     def has_nodes(self) -> bool:
@@ -93,7 +93,8 @@ class WhatIfSite:
             raise InapplicableChange(f"no job class would run on machines of class '{name}'")
 
     def _allow(self, machine_class: str, change: NotionalTable) -> bool:
-        """Allow job classes on a new machine class, where a time follows from the change; whether any is."""
+        """Allow job classes on a new machine class, where a time follows from the change. Returns whether
+        there is one."""
         is_any = False
         for job_class, table in self.job_classes.items():
             time_s = change.sequential_s.get(job_class)
@@ -228,7 +229,8 @@ class WhatIfSite:
             )
 
     def _speedup(self, job_class: str, cluster: ClusterTable) -> float | None:
-        """By the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same interconnect."""
+        """The speedup by the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same
+        interconnect."""
         factors = []
         for other in self._file.clusters:
             classes, size = {self.class_in_file[name] for name in other.members}, len(other.members)

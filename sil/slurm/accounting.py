@@ -41,14 +41,15 @@ _QOS_KEYS = {
 }  # fmt: skip
 """Columns of `sacctmgr show qos`, in small letters, and how `sacctmgr modify qos` calls them."""
 _TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
-"""A limit of resources, in a line of what `sacctmgr dump` writes."""
+"""Matches a limit of resources, in a line of what `sacctmgr dump` writes."""
 _QOS_OF_A_LINE = re.compile(r":(?:Def)?QOS='([^']*)'", re.IGNORECASE)
-"""Names there, which `qos.txt` defines if it is there."""
+"""Matches the names in such a line which `qos.txt` defines if it is there."""
 _LINE_OF_QOS = re.compile(r"\s*QOS\s*-\s*'([^']*)'(.*)", re.IGNORECASE | re.DOTALL)
 _NAME = re.compile(r"[\w.@][\w.@+-]*")
-"""Of an account or a quality of service; sacctmgr takes others for options or lists, and changes quotes."""
+"""Matches the name of an account or a quality of service; sacctmgr takes others for options or lists, and
+changes quotes."""
 _OF_NO_EFFECT = {"name", "id", "description", "descr"}
-"""Other columns."""
+"""Other columns, which have no effect."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Accounting:
     """Further names of qualities of service, without limits and priorities."""
 
     def names_of_qualities(self) -> set[str]:
-        """All that are to be there. Raises InvalidFile."""
+        """The names of all qualities of service that must exist. Raises InvalidFile."""
         found = {_checked(name, "the log: QOS").lower() for name in self.qualities}  # as Slurm has them
         if self.associations is not None:
             listed = _QOS_OF_A_LINE.findall(read_text(self.associations))
@@ -84,7 +85,6 @@ class Accounting:
 
 
 def _checked(name: str, what: str) -> str:
-    """A name that Slurm's database keeps as it is. Raises InvalidFile."""
     if _NAME.fullmatch(name):
         return name
     raise InvalidFile(

@@ -17,22 +17,22 @@ from site_db.site_file.cluster import Cluster
 from site_db.site_file.machine_names import fold
 
 UNTYPED = "gpu"
-"""The type of GPUs whose type nobody has stated, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
+"""The type of GPUs whose type is unknown, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
 MOST_CPUS = 65_000
-"""Of a node and of a task: Slurm counts them in 16 bits, of which the last values have meanings."""
+"""The most CPUs of a node and of a task: Slurm counts them in 16 bits, of which the last values have
+meanings."""
 EMPTY = '""'
-"""A list of nodes without any."""
+"""A list of no nodes."""
 _PLAIN = re.compile(r"\w[\w.@-]*", re.ASCII)
 _NO_PRIORITIES: Mapping[str, int] = MappingProxyType({})
 
 
 def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIORITIES) -> Configuration:
-    """Slurm's own defaults, with backfilling, for these nodes and partitions; jobs share nodes by CPUs,
-    memory (if the cluster has it) and GPUs.
+    """A configuration with Slurm's own defaults, with backfilling, for these nodes and partitions; jobs share
+    nodes by CPUs, memory (if the cluster has it) and GPUs.
 
     Partitions with higher `priorities` are served first, in tiers. Jobs that name no partition may use all
-    nodes. Raises UserError for a name or a number that `slurm.conf` cannot have.
-    """
+    nodes. Raises UserError for a name or a number that `slurm.conf` cannot have."""
     _check_names(cluster)
     nodes = [*_node_lines(cluster)]
     resources = sorted(
@@ -55,7 +55,7 @@ def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIO
 
 
 def _node_lines(cluster: Cluster) -> Iterator[str]:
-    """One for each sort of nodes."""
+    """A line for each sort of nodes."""
     alike: dict[str, list[str]] = {}
     for name, node in cluster.nodes.items():
         alike.setdefault(_described(name, node, cluster), []).append(name)
@@ -137,7 +137,7 @@ def _check_names(cluster: Cluster) -> None:
 
 
 def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
-    """Raises UserError if a configuration's nodes are not those of the world, of these sizes."""
+    """Raise UserError if a configuration's nodes are not those of the world, of these sizes."""
     missing = ours.nodes.keys() - theirs.nodes.keys()
     further = theirs.nodes.keys() - ours.nodes.keys()
     differ = {

@@ -32,7 +32,8 @@ MERGED = "schedulerparameters"
 TOPOLOGY, TOPOLOGY_YAML = "topology.conf", "topology.yaml"
 """Other files of the operator's folder that the controller reads; the second takes the place of the first."""
 _NOT_OF_YAML = re.compile(r"""[^\w\s\[\],.:#'"{}-]""")
-"""It is passed on as it is, and has names of nodes, switches and blocks."""
+"""Matches what topology.yaml must not contain: it is passed on as it is, and has names of nodes, switches and
+blocks."""
 LOOPBACK = "127.0.0.1"
 _GIVEN = "as given with the scheduler's name"
 _RELEASE = Release(22, 5, TESTED[0])
@@ -50,7 +51,7 @@ class Configuration:
     files: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     release: Release = _RELEASE
-    """Of the Slurm for which it is."""
+    """The release of Slurm for which it is."""
 
     @property
     def needs_accounting(self) -> bool:
@@ -68,7 +69,7 @@ class Configuration:
 
     @property
     def cluster(self) -> str:
-        """Its name, of which Slurm makes names of tables. Raises UserError."""
+        """The name of the cluster, of which Slurm makes names of tables. Raises UserError."""
         name = self._values().get("clustername", "cluster").lower()
         if re.fullmatch(r"[\w.-]+", name, re.ASCII) is None:
             raise UserError(f"ClusterName is {quoted(name)}; expected letters, digits and _ . - only")
@@ -97,11 +98,11 @@ class Configuration:
         return "\n".join((*own, *(_with_address(line) if _is_of_nodes(line) else line for line in lines), ""))
 
     def with_settings(self, text: str, release: Release | None = None) -> Configuration:
-        """With other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`, for a
-        Slurm of this release, or else that of the configuration.
+        """A copy with other settings, like `SchedulerParameters=bf_window=2880 PriorityType=priority/basic`,
+        for a Slurm of this release, or else that of the configuration.
 
-        Options of SchedulerParameters are given one by one, and the others stay; a setting without a value
-        is left out. Raises UserError."""
+        Options of SchedulerParameters are given one by one, and the others stay; a setting without a value is
+        left out. Raises UserError."""
         found = replace(self, release=release or self.release)
         for pair in pairs_of(text):
             if not pair.key:
@@ -133,7 +134,6 @@ class Configuration:
         return replace(self, lines=lines, replaced=(*self.replaced, *noted))
 
     def _values(self) -> dict[str, str]:
-        """The settings that are not of nodes or partitions."""
         pairs = (pair for line in self.lines if not _OF_A_LINE.match(line) for pair in pairs_of(line))
         return {pair.name: pair.value for pair in pairs}
 
@@ -146,8 +146,8 @@ def _is_of_nodes(line: str) -> bool:
 
 
 def _with_address(line: str) -> str:
-    """Builds without --enable-multiple-slurmd take neither a port of a node nor a host name that nodes share;
-    before 24.11 they want an address for each node."""
+    """A line of a node with its address. Builds without --enable-multiple-slurmd take neither a port of a
+    node nor a host name that nodes share; before 24.11 they want an address for each node."""
     nodes = next(pair.value for pair in pairs_of(line) if pair.name == "nodename")
     return f"{line} NodeAddr={','.join([LOOPBACK] * len(expand(patterns(nodes))))}"
 
@@ -218,7 +218,7 @@ OWN = (
     "PriorityType=priority/basic",
     "MaxJobCount=1000000",
 )
-"""Of each configuration that is made."""
+"""The lines of each configuration that is made."""
 
 
 def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
@@ -237,7 +237,7 @@ def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) 
 
 
 def merged(old: str, new: str) -> str:
-    """A list of options with others in place of those of the same names, or after them."""
+    """A list of options, in which others replace those of the same names or follow them."""
     options = (option.strip() for option in f"{old},{new}".split(","))
     return ",".join({option.partition("=")[0].strip(): option for option in options if option}.values())
 

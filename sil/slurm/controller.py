@@ -48,7 +48,7 @@ from sil.slurm.protocol.submission import described, node_names
 from sil.slurm.protocol.submission import words as words_of
 
 LIMIT_S = 10.0
-"""Real time for a message to arrive as a whole."""
+"""The real time, in seconds, for a message to arrive as a whole."""
 
 
 _OF_A_PROCESS = 2
@@ -67,12 +67,12 @@ class Controller(Daemons):
     ) -> None:
         super().__init__(installation, start_s, limit_s, context)
         self.process_id = 0
-        """Of slurmctld."""
+        """The process id of slurmctld."""
         _, self.port = self.reserved_port()
         self.munge: Path | None = None
-        """The socket of its munge; None if everybody is believed."""
+        """The socket of its munge; None if every sender is believed."""
         self.cluster: Mapping[str, Node] = {}
-        """The nodes that are there, by name; connections are closed as long as there is none."""
+        """The nodes that have registered, by name; connections are closed as long as there is none."""
         self.orders: list[Any] = []
         self._version = installation.release.protocol
         self._began_s: dict[str, int] = {}
@@ -92,7 +92,7 @@ class Controller(Daemons):
         return time.clock_gettime(~self.process_id << 3 | _OF_A_PROCESS)
 
     def begin(self, nodes: Mapping[str, Node], at_s: float) -> None:
-        """All nodes are there by this time. They register twice: the controller's first pings, which no node
+        """Have all nodes register by this time. They do so twice: the controller's first pings, which no node
         answers yet, may fail after the first registration; since 25.05, such nodes are used only after the
         next pings, minutes later."""
         self.cluster = nodes
@@ -106,7 +106,7 @@ class Controller(Daemons):
             self.serve()
 
     def register(self, names: Iterable[str]) -> None:
-        """These nodes are there. Raises ProtocolError if the controller rejects one.
+        """Register these nodes. Raises ProtocolError if the controller rejects one.
 
         A node whose daemon began later than before has lost its jobs, as it has those that it does not
         name."""
@@ -140,7 +140,8 @@ class Controller(Daemons):
                 raise ProtocolError(f"node {name} cannot register: {reason(answer.code)}")
 
     def update_nodes(self, are_up: Mapping[str, bool]) -> None:
-        """Some do not respond: the controller ends or requeues what runs there. Others have been repaired."""
+        """Report that some nodes do not respond: the controller ends or requeues what runs there. Others have
+        been repaired."""
         down = ("State=DOWN", "Reason=it does not respond")
         for is_up, words in ((False, down), (True, ("State=RESUME",))):
             if names := [name for name, up in are_up.items() if up is is_up]:
@@ -151,8 +152,9 @@ class Controller(Daemons):
         self.register(repaired)
 
     def changed(self, words: Sequence[str]) -> None:
-        """An operator has carried out this command. Since 23.11, a node that is resumed is used only when it
-        has registered again, for which the controller asks without a name: all nodes share an address."""
+        """Note that an operator has carried out this command. Since 23.11, a node that is resumed is used
+        only when it has registered again, for which the controller asks without a name: all nodes share an
+        address."""
         for word in words:
             key, _, nodes = word.partition("=")
             if key.lower() == "nodename":

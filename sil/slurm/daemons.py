@@ -26,21 +26,23 @@ from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line
 
 STARTS_WITHIN_S = 60.0
-"""Real time for a daemon to begin and to listen."""
+"""The real time, in seconds, for a daemon to begin and to listen."""
 RESTS_FOR_S = 0.2
-"""Real time after which a daemon that starts waits for time to pass, and not for a process of its own."""
+"""The real time, in seconds, after which a daemon that starts waits for time to pass, and not for a process
+of its own."""
 STARTS_IN_S = 5.0
-"""Longer waits of a daemon that starts are timeouts, of connections, and not steps of its start."""
+"""The longest wait, in seconds, that is a step of a daemon's start; longer ones are timeouts of
+connections."""
 _BEGUN = {"slurmctld": "Running as primary controller"}
 """What the log of a daemon says when it has started, if it listens before (since 25.05): meanwhile it waits
 for a process of its own, and time must not pass to a timeout."""
 LAST_LINES = 5
-"""Lines of the log in a message."""
+"""The lines of the log in a message."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NO_PLUGIN = re.compile(r"plugin name|[Cc]an't find plugin|cannot create \w+ context")
 _COMPLAINT = re.compile("fatal:|error:")
 _OF_ANY_START = re.compile("pmix")
-"""Complaints that do not concern the configuration: some plug-ins of Debian lack their libraries."""
+"""Matches complaints that do not concern the configuration: some plug-ins of Debian lack their libraries."""
 
 
 class ControllerDied(SchedulerFault):
@@ -86,7 +88,7 @@ class Daemons(ABC):
         installation.check_loads(built())
 
     def reserved_port(self) -> tuple[socket.socket, int]:
-        """See there."""
+        """See `sil.slurm.runtime_environment.reserved_port`."""
         found, port = reserved_port()
         return self._context.enter_context(found), port
 

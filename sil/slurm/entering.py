@@ -15,11 +15,11 @@ _NEW_MOUNTS, _NEW_USERS = 0x20000, 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
 FAILED = "cannot be run with the files of"
 OWN = "/usr/local"
-"""Stays this computer's: Python and the testbed may be there."""
+"""The folder that stays this computer's: Python and the testbed may be there."""
 
 
 def enter(root: str) -> None:
-    """Raises OSError."""
+    """Enter the root directory. Raises OSError."""
     user, group = os.getuid(), os.getgid()
     try:
         _call("unshare", _NEW_MOUNTS)

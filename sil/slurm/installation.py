@@ -29,14 +29,14 @@ PACKAGES = "slurmctld slurm-wlm-basic-plugins slurm-client"
 REMEDY = f"apt install {PACKAGES}"
 PLUGINS = "apt install slurm-wlm-basic-plugins slurm-wlm-plugins"
 LISTED = "packages.txt"
-"""In a root that `sil slurm install` has made: a package with its version on each line."""
+"""The file, in a root that `sil slurm install` has made, with a package and its version on each line."""
 _FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin", "/usr/bin", "/usr/local/bin", "/opt/slurm/bin")
 """Where programs are, besides PATH, which has no sbin for most users."""
 _CONTROLLERS = ("slurmctld-wlm", "slurmctld")
-"""In this order in each folder: Debian's alternative `slurmctld` may be the emulator, which has another front
-end."""
+"""The names of the controller, in this order in each folder: Debian's alternative `slurmctld` may be the
+emulator, which has another front end."""
 _LIBRARY = "libslurmfull.so"
-"""Of all its programs; its folder is that of the plug-ins."""
+"""The library of all its programs, in the folder of the plug-ins."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
     @property
     def folders(self) -> list[Path]:
-        """Those of Slurm's controller."""
+        """The folders of Slurm's controller."""
         if self.root is not None:
             return [self.root / "usr" / name for name in ("sbin", "bin")]
         if self.prefix is not None:
@@ -83,7 +83,7 @@ class Installation:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the controller's executable."""
+        """The SHA-256 sum of the controller's executable."""
         with self.controller.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -127,15 +127,15 @@ class Installation:
         return packages if packages and self.place == ANYWHERE else self.place.remedy
 
     def inside(self, program: Path) -> Path:
-        """Where a program finds itself when it runs."""
+        """The path under which a program finds itself when it runs."""
         root = self.place.root
         if root is None or not program.is_relative_to(root):
             return program
         return Path("/") / program.relative_to(root)
 
     def check_loads(self, library: Path) -> None:
-        """Raises NoSlurm if programs in a root cannot load a library of this computer: it is below /usr,
-        which they do not see, or was compiled for a later C library."""
+        """Raise NoSlurm if programs in a root cannot load a library of this computer: it is below /usr, which
+        they do not see, or was compiled for a later C library."""
         if self.place.root is None:
             return
         command, variables = self.invoked(["/bin/sh", "-c", ":"], {"LD_PRELOAD": str(library)})
@@ -246,7 +246,7 @@ def private_folder() -> Iterator[Path]:
 
 
 def reserved_port() -> tuple[socket.socket, int]:
-    """A free port of loopback, which nobody else is given while the socket is open; a program that sets
+    """A free port of loopback, which no other process gets while the socket is open; a program that sets
     SO_REUSEADDR may listen at it. Raises UserError."""
     found = socket.socket()
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

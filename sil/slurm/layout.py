@@ -18,7 +18,7 @@ from sil.slurm.protocol.submission import NodeShare
 from site_db.site_file.cluster import Cluster
 
 Options = dict[str, Any]
-"""Of a submission (`sil.slurm.protocol.submission.Submission`)."""
+"""The options of a submission (`sil.slurm.protocol.submission.Submission`)."""
 
 _NO_THREADS: Mapping[str, int] = MappingProxyType({})
 
@@ -48,8 +48,8 @@ class CannotRequest(Exception):
 
 
 class Processors(Layout):
-    """The CPUs of the controller's nodes, in their order, are the processors of the world; jobs request so
-    many of them. Of whole cores or nodes that a job has beyond that, it does not use the rest."""
+    """The CPUs of the controller's nodes, in their order, are the processors of the world; jobs request a
+    number of them, and do not use what they have beyond that of whole cores or nodes."""
 
     def __init__(self, nodes: Mapping[str, Node], threads: Mapping[str, int] = _NO_THREADS) -> None:
         super().__init__(nodes, threads)
@@ -74,7 +74,6 @@ class Processors(Layout):
         return self._names[bisect_right(self._places, place) - 1]
 
     def _cpus(self, share: NodeShare) -> Iterable[int]:
-        """Places of CPUs on the node."""
         if not share.cores:
             return range(int(self.nodes[share.node].cores))
         threads = self.threads.get(share.node, 1)
@@ -114,7 +113,7 @@ class Parts(Layout):
         return DispatchOrder(run, job, ON_NODES, NodeSet.of([each.node for each in found]), expected_s, found)
 
     def _gpus(self, request: Request, share: NodeShare, chunks: int) -> tuple[int, ...]:
-        """Numbers of the GPUs in the world that the job uses; whoever has whole nodes names none."""
+        """The numbers of the GPUs in the world that the job uses; a job with whole nodes names none."""
         if request.exclusive or request.gpus is None:
             return ()
         numbers = sorted(self._devices[share.node][place] for place in share.gpus)

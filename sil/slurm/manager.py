@@ -34,16 +34,16 @@ from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
 
 SETTLES_FOR_S = 60.0
-"""Time for the nodes to register and for the controller to settle before the first job."""
+"""The time for the nodes to register and for the controller to settle before the first job, in seconds."""
 
 
 class SlurmManager(ResourceManager):
-    """Tells the controller of arrivals and completions, and carries out what it orders its nodes to do.
+    """Reports arrivals and completions to the controller, and carries out what it orders its nodes to do.
 
     Between two events of the world, the controller is followed alone, as far as the next one: whenever it
     launches a job, it is that time in the world, too. While no job waits, its time is left behind, and
-    catches up at once. The time of a decision is the CPU time of the controller from one event to the next.
-    """
+    catches up at once. The time of a decision is the CPU time of the controller from one event to the
+    next."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class SlurmManager(ResourceManager):
         """Whether events occurred in the world whose notices follow after the round."""
         self._followed_until_s = 0.0
         self._followed_to_s = inf
-        """When it is to be followed further, whatever happens then in the world."""
+        """The time to which the controller is to be followed, whatever happens then in the world."""
         self._idle_since_s = self._round_at_s = 0.0
         self._n_in_vain = 0
         for command in jobs.events.commands:
@@ -104,11 +104,11 @@ class SlurmManager(ResourceManager):
         self.wants_round = True
 
     def on_run_preempted(self, run: RunId) -> None:
-        """The controller has ended it; if the job is not over, it is to be launched again."""
+        """Note that the controller has ended a run; if the job is not over, it is to be launched again."""
         self.wants_round = True
 
     def on_run_lost(self, lost: RunLost) -> None:
-        """The controller learns it from the state of the node."""
+        """Wait for the controller, which learns it from the state of the node."""
         self._note_changes(lost)
         if (run := self._runs.over(lost.run)) is not None:
             self._waiting.add(run.name)
@@ -191,7 +191,7 @@ class SlurmManager(ResourceManager):
         self._note((asked_s, n_jobs, len(self._layout.nodes), n_runs, cpu_s, cpu_s, 0.0))
 
     def _follow_closely(self) -> None:
-        """Something has happened that the controller will react to."""
+        """Note that something has happened that the controller will react to."""
         self._controller.clock.event()
         self._followed_until_s = self._clock.now_s + AFTER_AN_EVENT_S
 
@@ -211,7 +211,6 @@ class SlurmManager(ResourceManager):
             self._note_ended()
 
     def _horizon_s(self) -> float:
-        """How far to follow it now."""
         next_s, until_s = self._next_s, self._idle_since_s + self._patience.without_a_start_s
         if self._has_news:
             return self._clock.now_s
@@ -226,7 +225,6 @@ class SlurmManager(ResourceManager):
 
     @property
     def _goes_on(self) -> bool:
-        """Whether it may start, continue or end a run although nothing happens in the world."""
         return bool(self._waiting or self._runs.suspended or self._runs.overdue)
 
     @property
@@ -263,7 +261,6 @@ class SlurmManager(ResourceManager):
     # -- to the controller ----------------------------------------------------------------------------------
 
     def _reconsider(self) -> None:
-        """What has stalled may start."""
         self._waiting |= self._stalled
         self._stalled.clear()
 
@@ -286,7 +283,6 @@ class SlurmManager(ResourceManager):
             self._orders.give_up(one.id, refused)
 
     def _carry_out(self, command: Command) -> None:
-        """A command of an operator or a user. Raises CommandFailed."""
         words = self._submissions.words_of(command, self._starts_at_s)
         if words is None:
             return
@@ -300,7 +296,6 @@ class SlurmManager(ResourceManager):
     # -- from the controller --------------------------------------------------------------------------------
 
     def _answer(self) -> None:
-        """Answer a request of the controller, at its time."""
         self._match_time()
         self._controller.serve()
         if self._controller.orders:
@@ -329,7 +324,7 @@ class SlurmManager(ResourceManager):
                     self._launched(number, [*shares_shown(shown, self._layout.threads)], first)
 
     def _launched(self, number: int, shares: Sequence[NodeShare], first: int, name: str = "") -> None:
-        """Unless the job was given up. The number is the default of its name."""
+        """Start a launched job, unless it was given up. The number is the default of its name."""
         name = name or str(number)
         if (job := self._submissions.jobs.get(name)) is None:
             return

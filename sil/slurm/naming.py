@@ -23,7 +23,7 @@ _NAME = re.compile(
 )
 
 ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
-"""Files beside slurm.conf with what Slurm's database has."""
+"""Files in the folder of slurm.conf with what Slurm's database has."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SlurmController:
 
     @property
     def installation(self) -> Installation:
-        """Raises NoSlurm."""
+        """The installation that is meant. Raises NoSlurm."""
         from sil.slurm.installation import Place, installed  # not loaded for other schedulers
 
         return installed(Place(self.prefix, self.root))
@@ -91,7 +91,7 @@ class SlurmController:
 
     @property
     def _configuration(self) -> Configuration:
-        """For nodes of any number, if no file has them."""
+        """The configuration for nodes of any number, if no file has them."""
         from sil.slurm.configuration import configuration_of, read_configuration
 
         release = self.installation.release

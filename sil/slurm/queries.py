@@ -61,7 +61,8 @@ def times_to_come(controller: Controller, expects: bool = True) -> Iterator[floa
 
 
 class JobsInDoubt:
-    """The state in which a run has ended early, by name; only the controller knows whether it runs again."""
+    """The state in which runs have ended early, by name of the job; only the controller knows whether it runs
+    again."""
 
     def __init__(self, controller: Controller, is_known: Callable[[str], bool]) -> None:
         self._controller, self._is_known = controller, is_known
@@ -72,7 +73,7 @@ class JobsInDoubt:
         self._states[name] = state
 
     def over(self) -> Iterator[tuple[str, str]]:
-        """The names of those that are over since the last call, each with the reason as a clause."""
+        """The names of the jobs that are over since the last call, each with the reason as a clause."""
         for name, state in self._ended():
             if state != COMPLETED and self._is_known(name):
                 self._states[name] = state
@@ -104,16 +105,17 @@ class JobsInDoubt:
 
 
 STATEMENTS = "controller.json"
-"""In the folder of a run: what a controller has said of itself."""
+"""The file, in the folder of a run, with what a controller has said of itself."""
 EVERY_S = 3_600.0
 DAY_S = 86_400.0
 FIRST_S = 3_540.0
-"""Just before midnight, when sdiag begins to count anew."""
+"""The second at which statements are first collected, and then each hour: the last time in a day is just
+before midnight, when sdiag begins to count anew."""
 FACTORS = {
     "Priority": "%Y", "Age": "%A", "Association": "%B", "Fair share": "%F", "Job size": "%J", "Nice": "%N",
     "Partition": "%P", "QOS": "%Q", "TRES": "%T",
 }  # fmt: skip
-"""Weighted, and how `sprio` calls them."""
+"""The weighted factors, and how `sprio` calls them."""
 _SECTIONS = ("Main schedule", "Backfilling")
 
 
@@ -133,7 +135,7 @@ class Said(BaseModel):
 
 @dataclass
 class Statements:
-    """Collected from a controller once an hour of simulated time, while there are jobs."""
+    """What a controller says of itself, collected once an hour of simulated time, while there are jobs."""
 
     controller: Controller
     has_accounting: bool
@@ -162,7 +164,7 @@ class Statements:
                     self.said.factors[numbers[name]] = dict(zip(FACTORS, map(int, values), strict=True))
 
     def write(self, path: Path) -> None:
-        """With views of all settings."""
+        """Write the statements, with views of all settings."""
         ask = self.controller.slurm
         decide = kept(self.controller.installation.release)[OF_CLUSTER] - {"clustername"} | {"slurm_version"}
         settings = _pairs(ask("scontrol", "show", "config").splitlines())
@@ -185,7 +187,7 @@ _QOS = ("sacctmgr", "--parsable2", "--noheader", "show", "qos")
 
 
 def _pairs(texts: Iterable[str], sign: str = "=") -> Iterator[tuple[str, str]]:
-    """Keys and values of those that have the sign."""
+    """The keys and values of the texts that have the sign."""
     for key, is_pair, value in (text.partition(sign) for text in texts):
         if is_pair:
             yield key.strip(), value.strip()

@@ -31,9 +31,10 @@ EPOCH_S = 1_577_836_800.0
 REMEDY = "apt install munge"
 _PLUGIN = "auth_munge.so"
 _PART_S = 60.0
-"""Simulated time in which, in a test, nodes register, a job starts, and its end has been followed."""
+"""The simulated time, in seconds, in which, in a test, nodes register, a job starts, and its end has been
+followed."""
 _TEST_RESTS_WITHIN_S = 30.0
-"""Real time after each event, in a test."""
+"""The real time after each event in a test, in seconds."""
 
 
 def munge(daemons: Daemons) -> Path | None:
@@ -48,7 +49,7 @@ def munge(daemons: Daemons) -> Path | None:
 
 
 def munge_command(folder: Path, installation: Installation) -> list[str]:
-    """Of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
+    """The command of munge's daemon with a new key; all its files are in `folder`. Raises NoSlurm."""
     program = munged(installation)
     key = folder / "munge.key"
     key.touch(mode=0o600)
@@ -60,7 +61,7 @@ def munge_command(folder: Path, installation: Installation) -> list[str]:
 
 
 def munged(installation: Installation) -> Path:
-    """Munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
+    """The path of munge's daemon. Raises NoSlurm if it is not installed, or Slurm was built without munge."""
     plugins = installation.plugins
     if plugins is not None and not (plugins / _PLUGIN).is_file():
         raise NoSlurm(

@@ -34,7 +34,7 @@ class Running(NamedTuple):
 
 
 class Runs:
-    """Those that the controller has launched and that are not over, also in the world."""
+    """The runs that the controller has launched and that are not over, also in the world."""
 
     def __init__(self, layout: Layout, orders: SimDispatcher) -> None:
         self._layout = layout
@@ -42,7 +42,7 @@ class Runs:
         self.running: dict[RunId, Running] = {}
         self.suspended: set[RunId] = set()
         self.overdue: set[RunId] = set()
-        """Their time limits have passed."""
+        """The runs whose time limits have passed."""
         self.n_launched = 0
         self._run_of: dict[int, RunId] = {}
         self._n_of: Counter[int] = Counter()
@@ -55,7 +55,7 @@ class Runs:
         """Runs that have not begun."""
 
     def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
-        """The run starts with the next `begin`, unless the controller has suspended it before."""
+        """Add a run, which starts with the next `begin`, unless the controller has suspended it before."""
         self.n_launched += 1
         run = RunId(self.n_launched)
         self.running[run] = running
@@ -69,7 +69,7 @@ class Runs:
         return run
 
     def killed(self, number: int) -> Running | None:
-        """The run of the job with this number is to end; None if it is over."""
+        """End the run of the job with this number. Returns None if it is over."""
         if (run := self._run_of.get(number)) is None:
             return None
         found = self.over(run)
@@ -77,12 +77,12 @@ class Runs:
         return found
 
     def stop(self, name: str) -> None:
-        """The job of this name runs no longer, if it does."""
+        """Note that the job of this name runs no longer."""
         for number in [each.number for each in self.running.values() if each.name == name]:
             self.killed(number)
 
     def over(self, run: RunId) -> Running | None:
-        """A run that is over in the world is forgotten; None if it was before."""
+        """Forget a run that is over in the world; None if it was before."""
         found = self.running.pop(run, None)
         self.overdue.discard(run)
         self.suspended.discard(run)
@@ -97,7 +97,8 @@ class Runs:
         return self._n_of[first] > 0
 
     def on_suspend(self, suspend: Any) -> None:
-        """Also of a job that is launched at the same time: it does not begin before it is to continue."""
+        """Suspend or continue a job, also one that is launched at the same time: it does not begin before it
+        is to continue."""
         number, stops = suspend.job, suspend.operation == SUSPEND
         run = self._run_of.get(number)
         if run is None:
@@ -122,16 +123,17 @@ class Runs:
 
 
 _INTERVALS = {"bf_interval": 30.0, "sched_interval": 60.0}
-"""Seconds between looks at all jobs, and Slurm's defaults."""
+"""Seconds between looks at all jobs: Slurm's defaults."""
 INSTANT_S = 1e-6
 """The resolution of the controller's clock."""
 AFTER_AN_EVENT_S = 5.0
-"""How long the controller is followed step by step after an event, even if no job waits."""
+"""How long the controller is followed step by step after an event, in seconds, even if no job waits."""
 LONGEST_WAIT_S = 366 * 86_400.0
-"""The longest wait for a start that the controller has scheduled, while nothing runs and no other event is
-due."""
+"""The longest wait, in seconds, for a start that the controller has scheduled, while nothing runs and no
+other event is due."""
 MOST_IN_VAIN = 5
-"""How often it may expect a start, then; it puts off jobs that no partition admits again and again."""
+"""How often the controller may expect such a start in vain; it puts off jobs that no partition admits again
+and again."""
 _LOOKS = 3
 _LEAST_S = 300.0
 
@@ -155,7 +157,7 @@ class Patience:
 
 
 def patience_of(lines: Iterable[str]) -> Patience:
-    """Of a configuration with these lines of slurm.conf."""
+    """The patience with a configuration with these lines of slurm.conf."""
     pairs = [(pair.name, pair.value.lower()) for line in lines for pair in pairs_of(line)]
     over_s = [_limit_s(value) for key, value in pairs if key == "overtimelimit"]
     limits_s = [_limit_s(value) for key, value in pairs if key in ("defaulttime", "maxtime")]
@@ -170,7 +172,7 @@ def patience_of(lines: Iterable[str]) -> Patience:
 
 
 def _limit_s(text: str) -> float:
-    """Infinite if it cannot be read: the controller says so."""
+    """A time limit in seconds; infinite if it cannot be read: the controller says so."""
     try:
         return limit_s(text)
     except ValueError:
@@ -188,12 +190,12 @@ class Appointments:
         self._number = count()
 
     def add(self, at_s: float, act: Act, is_void: Callable[[], bool] = lambda: False) -> None:
-        """Once it `is_void`, it is dropped."""
+        """Add an act, which is dropped once it `is_void`."""
         heapq.heappush(self._heap, (at_s, next(self._number), act, is_void))
 
     @property
     def first_s(self) -> float:
-        """Infinite if there is none."""
+        """The time of the first act; infinite if there is none."""
         heap = self._heap
         while heap and heap[0][3]():
             heapq.heappop(heap)

@@ -55,13 +55,13 @@ class Submissions:
         self.layout, self.events, self.estimate_s = layout, events, estimate_s
         self._admission, self._user_ids, self._charged = admission, user_ids, charged
         self._unfinished_of: Counter[str] = Counter()
-        """By user."""
+        """The number of unfinished jobs, by user."""
         self._group_of = {number: group for group in groups for number in group.jobs}
         self._arrived: dict[Group, list[Job]] = {}
         self.jobs: dict[str, Job] = {}
-        """Those that the controller has accepted and that are not over, by name."""
+        """The jobs that the controller has accepted and that are not over, by name."""
         self.names: dict[int, str] = {}
-        """By number in the world; also of jobs that are over."""
+        """The names of jobs by number in the world; also of jobs that are over."""
         self.others: dict[int, range] = {}
         """Slurm's numbers of the further components of heterogeneous jobs, by the first one."""
 
@@ -75,7 +75,7 @@ class Submissions:
         return None
 
     def over(self, job: Job) -> None:
-        """An admitted job has ended or been given up."""
+        """Note that an admitted job has ended or been given up."""
         self._unfinished_of[job.user] -= 1
         self.jobs.pop(self.names.get(job.id, ""), None)
 
@@ -100,7 +100,7 @@ class Submissions:
         return [self._of(jobs, None if group is None else group.at_once)]
 
     def _of(self, jobs: Sequence[Job], at_once: int | None) -> Any:
-        """Of one job, or of an array of several, of which `at_once` run at a time."""
+        """The Submission of one job, or of an array of several, of which `at_once` run at a time."""
         first, *others = jobs
         user, limit_s = self.user_id(first), max(map(self.limit_s, jobs))
         charged = {key: value for key, value in self._charged.get(first.id, {}).items() if value}
@@ -117,8 +117,8 @@ class Submissions:
         return Submission(user=user, group=user, name=str(first.id), time_limit_min=limit_min, **options)
 
     def accepted(self, number: int, jobs: Sequence[Job], group: Group | None) -> Iterable[str]:
-        """One job, those of an array, or the components of a heterogeneous job, which have consecutive
-        numbers. Returns their names."""
+        """Note that one job, those of an array, or the components of a heterogeneous job, which have
+        consecutive numbers, are accepted. Returns their names."""
         is_array = isinstance(group, JobArray)
         if isinstance(group, Components):
             self.others[number] = range(number + 1, number + len(jobs))
@@ -128,8 +128,8 @@ class Submissions:
         return [self.names[job.id] for job in jobs]
 
     def words_of(self, command: Command, starts_at_s: float) -> list[str] | None:
-        """None if the command is about a job that is over or was not accepted. Second 0 of the world is
-        `starts_at_s` seconds since the epoch."""
+        """The words of a command; None if it is about a job that is over or was not accepted. Second 0 of the
+        world is `starts_at_s` seconds since the epoch."""
         found: list[str] = []
         for word in command.words:
             match word:
@@ -154,7 +154,7 @@ class Submissions:
 
 
 def name_in(number: int, index: int) -> str:
-    """Of the job of an array with this number."""
+    """The name of the job of an array with this number."""
     return f"{number}_{index}"
 
 

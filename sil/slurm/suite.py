@@ -60,7 +60,6 @@ def unpack(suite: str, folder: Path) -> Installation:
 
 
 def _make(suite: str, folder: Path) -> None:
-    """The root with the packages. Raises UserError."""
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
         packages, root = _downloaded(suite, Path(work)), Path(work) / "root"
         (root / "usr" / "local").mkdir(parents=True)
@@ -75,7 +74,6 @@ def _make(suite: str, folder: Path) -> None:
 
 
 def _downloaded(suite: str, work: Path) -> list[Path]:
-    """The packages with all that they depend on. Raises UserError."""
     extension, source = _source(suite)
     sources = work / f"suite{extension}"
     sources.write_text(source)
@@ -141,7 +139,6 @@ def _unpacked(package: Path, root: Path) -> str:
 
 
 def _run(command: Sequence[str], what: str, given: IO[bytes] | None = None) -> str:
-    """Raises UserError with the first error that a program prints."""
     done = subprocess.run(
         command, capture_output=True, check=False, stdin=subprocess.DEVNULL if given is None else given
     )

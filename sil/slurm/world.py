@@ -70,15 +70,15 @@ def _entrance(controller: Controller) -> str:
 
 
 STARTS_WITHIN_S = 60.0
-"""Of the controller's time. How long its daemons take to start varies, and second 0 is the same for all. Its
-cycles begin with the start, and are parts of minutes."""
+"""The time in which the daemons start, in seconds of the controller's time. How long that takes varies, and
+second 0 is the same for all. The controller's cycles begin with the start, and are parts of minutes."""
 PHASE_S = 7.3
-"""How much earlier each further controller with the same name starts."""
+"""How many seconds earlier each further controller with the same name starts."""
 FIRST_USER_ID = 100_000
 _PLAIN = re.compile(r"\w[\w.@+-]*")
-"""Names that users of a computer may have."""
+"""Matches names that users of a computer may have."""
 ACCOUNT = "all"
-"""That of users of whom no account is known."""
+"""The account of users whose account is unknown."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class SlurmWorld:
     charged: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """The account and QOS of jobs, by number; empty where unknown."""
     components: Sequence[Components] = ()
-    """Of heterogeneous jobs."""
+    """The components of heterogeneous jobs."""
     accounts: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Those of users, as far as they are known; the first is a user's default."""
+    """The accounts of users, as far as they are known; the first is a user's default."""
     statements: Path | None = None
     """A file for what the controller says of itself (`sil.slurm.queries`)."""
 

@@ -1,7 +1,7 @@
-"""The papers' studies, repeated: each claim of a paper is held against what comes out here."""
+"""The papers' studies, repeated: each claim of a paper is compared with the results here."""
 
 CASE_STUDIES = ("cs1", "cs2", "cs3", "cs4")
-"""Those of Collins and George 2001."""
+"""The case studies of Collins and George 2001."""
 
 STUDIES = {
     **{name: f"collins_george.{name}:study" for name in CASE_STUDIES},

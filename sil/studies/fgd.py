@@ -28,7 +28,7 @@ from sil.studies.rules import Estimate, below, exactly, range_of, within
 from sil.workers.runner import Runner
 
 SHOWN = (80, 90, 95, 100, 110, 130)
-"""Columns in the table."""
+"""The columns in the table."""
 EQUIVALENT_POINTS = 1.0
 ALL_ARRIVED = 100
 """The column at which the requested GPUs equal the capacity."""
@@ -74,7 +74,6 @@ def _digest(folder: Path, workload: str) -> str:
 
 
 def _frame(cases: list[Case], found: list[Curves]) -> pl.DataFrame:
-    """A row for each point of each curve."""
     rows = [
         (case.workload, case.policy, int(case.seed), *at)
         for case, of in zip(cases, found, strict=True)
@@ -114,7 +113,7 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
 
 
 def _of_the_paper(at_end: pl.DataFrame) -> list[Claim]:
-    """What the abstract states of the trace as it is."""
+    """The claims of the abstract on the trace as it is."""
     at = at_end.filter(workload=WORKLOAD_OF_THE_PAPER)
     if not len(at):
         return []

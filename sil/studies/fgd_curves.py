@@ -33,7 +33,7 @@ from sil.workload.tables import MILLI, Pod, Row, read_nodes, read_pods, read_row
 from site_db.files.input_errors import InvalidFile
 
 COLUMNS = range(131)
-"""Of a curve: the GPUs requested so far, in percent of capacity."""
+"""The columns of a curve: the GPUs requested so far, in percent of capacity."""
 
 
 class Experiment(NamedTuple):
@@ -94,7 +94,7 @@ def published_fragmentation(folder: Path) -> dict[tuple[str, str, int], float]:
 
 
 def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
-    """Raises InvalidFile with file and line."""
+    """The arrivals and nodes of one seed. Raises InvalidFile with file and line."""
     pods, order, rank = _of_workload(folder, workload)
     nodes = _nodes(folder)
     ranked = sorted(rank, key=lambda row: row.number(f"s{seed}"))
@@ -115,7 +115,6 @@ def _nodes(folder: Path) -> dict[str, Node]:
 
 @lru_cache(1)
 def _of_workload(folder: Path, workload: str) -> tuple[dict[str, Pod], list[Row], list[Row]]:
-    """Pods, orders and ranks, which the experiments of a workload share."""
     order = list(read_rows(_file(folder, f"order_{workload}"), ["position"]))
     rank = list(read_rows(_file(folder, f"noderank_{workload}"), ["sn"]))
     return read_pods(_file(folder, f"pods_{workload}")), order, rank
@@ -194,7 +193,7 @@ def _by_column(arrived_percent: Floats, percent: Floats) -> Floats:
 # -- policies ------------------------------------------------------------------------------------------------
 
 WEIGHTS = (0.5, 0.0, 0.5)
-"""Of cores, memory and GPUs in DotProd and BestFit."""
+"""The weights of cores, memory and GPUs in DotProd and BestFit."""
 
 
 class WholeNumbers(NodeSelection):
@@ -209,7 +208,7 @@ class WholeNumbers(NodeSelection):
 
 
 class Random:
-    """Any node on which the pod fits, and any of its GPUs that will do, all equally likely."""
+    """Chooses any node on which the pod fits, and any of its GPUs that will do, all equally likely."""
 
     def __init__(self, nodes: NodeResources, seed: int) -> None:
         self._nodes, self._rng = nodes, np.random.default_rng(seed)
@@ -225,13 +224,13 @@ class Random:
         return used
 
     def _any(self, which: Ints) -> int:
-        """As `choice` of the generator draws, which takes longer than all else."""
+        """A number as `choice` of the generator draws it, which takes longer than all else."""
         return int(which[self._rng.integers(len(which))])
 
 
 POLICIES = ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD")
 EXACT = POLICIES[1:]
-"""Without random numbers."""
+"""The policies without random numbers."""
 
 
 def policy(name: str, nodes: NodeResources, pods: Mapping[str, Pod], seed: int) -> Random | Placement:

@@ -78,7 +78,7 @@ class Claim:
 
     @property
     def verdict(self) -> Verdict:
-        """That of the rule, unless there is a caveat, or another site or input contradicts it."""
+        """The verdict of the rule, unless there is a caveat, or another site or input contradicts it."""
         caveat, own = self.statement.caveat, self.judged.verdict
         of_caveat = caveat.verdict if caveat else own
         depends_on_site = of_caveat is Verdict.DEPENDS_ON_SITE
@@ -93,7 +93,7 @@ class Claim:
         return own if confirmed else Verdict.DEPENDS_ON_INPUT
 
     def as_row(self) -> dict[str, str]:
-        """As text, by column of a ledger."""
+        """The claim as text, by column of a ledger."""
         own, caveat = self.judged, self.statement.caveat
         variants = {name: str(judged) for name, judged in {**self.beside, **self.inputs}.items()}
         robust = f"{own.verdict} by the rule on {self.same_sites} of {self.sites} perturbed sites"
@@ -112,7 +112,7 @@ COLUMNS = (
     *("claim", "paper", "reading", "rule", "tolerance", "ours"),
     *("distance", "verdict", "beside", "caveat", "sites"),
 )
-"""Of a ledger."""
+"""The columns of a ledger."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class Findings:
     drawings: list[Part]
     """The figures of the paper, drawn from our results. The name of each is its file name: "figure-5a"."""
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """By title; each is also a CSV file."""
+    """Tables by title; each is also a CSV file."""
     data: dict[str, pl.DataFrame] = field(default_factory=dict)
     """Tables too long to be shown, by the name of their CSV file."""
 
 
 Outcomes = Mapping[str, Iterable[Estimate] | Judged]
-"""By variant: cases, or the outcome of a rule on them."""
+"""Cases, or the outcome of a rule on them, by variant."""
 NO_OTHERS: Outcomes = MappingProxyType({})
 
 
@@ -151,7 +151,7 @@ class Study:
         self.statements = {name: _statement(table, self._limits) for name, table in found.items()}
 
     def unit(self, name: str) -> str:
-        """That of the distance from the threshold of a claim."""
+        """The unit of the distance from the threshold of a claim."""
         return str(self._units[name])
 
     def claim(
@@ -162,8 +162,8 @@ class Study:
         beside: Outcomes = NO_OTHERS,
         inputs: Outcomes = NO_OTHERS,
     ) -> Claim:
-        """Judged by its cases. What was found is by default their number and range; for `beside` and `inputs`
-        see `Claim`."""
+        """A claim, judged by its cases. What was found is by default their number and range; for `beside` and
+        `inputs` see `Claim`."""
         cases = cases if isinstance(cases, Judged) else list(cases)
         if ours is None:
             assert not isinstance(cases, Judged), f"what was found of {name} is missing"
@@ -190,7 +190,7 @@ class Study:
         data: dict[str, pl.DataFrame] | None = None,
         **values: object,
     ) -> Findings:
-        """With `values` in the text on the method."""
+        """The findings, with `values` in the text on the method."""
         method = self._about["method"].format_map(self._limits | values)
         title, source = self._about["title"], self._about["source"]
         return Findings(title, source, method, list(claims), list(drawings), tables, data or {})

@@ -86,9 +86,9 @@ MOST = Fraction(2, 3)
 
 
 def positive(found: Estimate, of: Interval | None = None) -> Verdict:
-    """Of one case, or one of several, by its interval there: holds if the whole interval is above zero; does
-    not if none of it is. Several replications without a spread decide nothing, since a rare effect may be in
-    none of them; a single one is exact."""
+    """The verdict on one case, or one of several, by its interval there: holds if the whole interval is above
+    zero; does not if none of it is. Several replications without a spread decide nothing, since a rare effect
+    may be in none of them; a single one is exact."""
     of = of or found.interval()
     if len(found.values) > 1 and of.half_width is None:
         return Verdict.INCONCLUSIVE
@@ -115,7 +115,8 @@ def most_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
 
 
 def all_or_partly_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
-    """Holds if all hold; partly if MOST do; otherwise as `most_positive`. The distance is that from all."""
+    """Holds if all hold; partly if MOST do; otherwise as `most_positive`. The distance is that of
+    `all_positive`."""
     found = list(found)
     every, most = all_positive(found, unit), most_positive(found, unit)
     verdict = Verdict.PARTLY if most.verdict is Verdict.HOLDS else most.verdict
@@ -128,7 +129,7 @@ JUDGES: dict[str, Judge] = {
     "most": most_positive,
     "all or partly": all_or_partly_positive,
 }
-"""By their names in the files of statements."""
+"""The rules, by their names in the files of statements."""
 
 
 def together(found: Mapping[str, Sequence[Estimate]]) -> Judged:
@@ -139,7 +140,8 @@ def together(found: Mapping[str, Sequence[Estimate]]) -> Judged:
 
 
 def by_open_limit(strict: Judged, lenient: Judged) -> Judged:
-    """Of a limit that the words leave open: holds by a strict reading; does not even by a lenient one."""
+    """The verdict on a limit that the words leave open: holds by a strict reading; does not even by a lenient
+    one."""
     if strict.verdict is Verdict.HOLDS or lenient.verdict is Verdict.DOES_NOT_HOLD:
         return strict if strict.verdict is Verdict.HOLDS else lenient
     return Judged(Verdict.INCONCLUSIVE, f"{strict.distance}, or {lenient.distance}")
@@ -172,12 +174,12 @@ def exactly(value: float) -> Estimate:
 
 
 def above(found: Estimate, limit: float) -> Estimate:
-    """By how much a quantity exceeds a limit."""
+    """How much a quantity exceeds a limit."""
     return replace(found, values=found.values - limit)
 
 
 def below(found: Estimate, limit: float) -> Estimate:
-    """By how much a quantity falls short of a limit."""
+    """How much a quantity falls short of a limit."""
     return replace(found, values=limit - found.values)
 
 
@@ -202,19 +204,18 @@ def count_of(found: Iterable[Estimate]) -> str:
 
 
 def text(found: Estimate, digits: int = 1, unit: str = "") -> str:
-    """As text, for example 12.3 ± 0.4 s."""
+    """The estimate as text, for example 12.3 ± 0.4 s."""
     return f"{found.interval().text(f',.{digits}f', plus_minus='± ')}{f' {unit}' if unit else ''}"
 
 
 def signed(found: Interval, unit: str = "") -> str:
-    """As text with three significant digits and a sign, for example +12.3 ± 0.4 s."""
+    """The interval as text with three significant digits and a sign, for example +12.3 ± 0.4 s."""
     half = "" if found.half_width is None else f" ± {_three(found.half_width)}"
     sign = "-" if found.mean < 0 else "+"
     return f"{sign}{_three(abs(found.mean))}{half}{f' {unit}' if unit else ''}"
 
 
 def _three(value: float) -> str:
-    """Three significant digits, without an exponent for ordinary numbers."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 

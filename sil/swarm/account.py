@@ -41,19 +41,19 @@ class Run:
 
 
 class Account(ManagerDecorator):
-    """What is the same on all kinds of machines; also the dispatcher of the manager that is followed."""
+    """The account on any kind of machines; also the dispatcher of the manager that is followed."""
 
     def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
         self._case, self._broken = case, broken
         self._ports, self._clock = ports, ports.clock
         self._submitted: set[JobId] = set()
         self._jobs: dict[JobId, Job] = {}
-        """Those that have arrived and are not complete."""
+        """The jobs that have arrived and are not complete."""
         self._runs: dict[RunId, Run] = {}
         self._displaced: Counter[JobId] = Counter()
-        """By job: how many of its runs were ordered to stop."""
+        """How many runs of each job were ordered to stop."""
         self._stops: list[RunId] = []
-        """Of the present answer."""
+        """The runs that the present answer stops."""
 
     def follow(self, make: Callable[[Ports], Manager]) -> None:
         dispatcher: Any = self  # the manager gives no other orders
@@ -99,21 +99,21 @@ class Account(ManagerDecorator):
 
     @abstractmethod
     def on_problem(self, queue: str, problem: Any) -> None:
-        """The scheduler of a queue is asked."""
+        """Note that the scheduler of a queue is asked."""
 
     @abstractmethod
     def on_answer_to(self, problem: Any, answer: Answer) -> None:
-        """Its answer, before the manager checks it."""
+        """Note the answer, before the manager checks it."""
 
     def _queue_of_order(self, order: DispatchOrder) -> str:
-        """The queue whose job is started."""
         return order.job.queue
 
     def _queue_of(self, job: Job) -> str:
         return job.queue
 
     def _check_waiting(self, jobs: Sequence[Job], may: Iterable[JobId], must: Iterable[JobId]) -> None:
-        """The jobs of a problem are in order, each once: all that `must` wait, and others that `may`."""
+        """Check that the jobs of a problem are in order, each once: all that `must` wait, and others that
+        `may`."""
         jobs = [self._jobs.get(job.id, job) for job in jobs]  # as they arrived
         keys = [(self._queue_of(job) != URGENT, job.arrival_s, job.id) for job in jobs]
         for (*_, job), earlier, later in zip(keys[1:], keys, keys[1:], strict=False):
@@ -127,7 +127,8 @@ class Account(ManagerDecorator):
             self._broken(SERVES_IN_ORDER, job, f"job {job} waits, but is not in the problem of its queue")
 
     def _check_running(self, running: Mapping[RunId, Any], from_s: float) -> None:
-        """No run is expected to end before `from_s`; without delays, it ends when its decision said."""
+        """Check that no run is expected to end before `from_s`; without delays, it ends when its decision
+        said."""
         for run_id, run in self._runs.items():
             if run_id in running:
                 expected_s = max(from_s, run.completion_s)
@@ -160,7 +161,7 @@ class NodesAccount(Account):
         self._is_asked_again = False
         """After an answer that was rejected, when time has passed of which the manager has had no notice."""
         self._held: set[JobId] = set()
-        """Those whose runs were stopped; they wait when all runs that were stopped with these are over."""
+        """The jobs whose runs were stopped; they wait when all runs that were stopped with these are over."""
 
     def handle(self, notice: Notice) -> str | None:
         if isinstance(notice, RunPreempted) and notice.run in self._runs:

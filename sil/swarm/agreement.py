@@ -24,7 +24,7 @@ GIVES_UP_THE_SILENT = "gives-up-silent-machines-only"
 ROUNDING_S = 1e-3
 
 Silences = defaultdict[int, list[tuple[float, float]]]
-"""By machine: from when to when it was down or separated."""
+"""The times from and to which each machine was down or separated."""
 
 
 def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faulty) -> Breach | None:

@@ -84,17 +84,19 @@ def _lines_of(code: CodeType, is_function: bool = True) -> Iterator[int]:
 
 SEEDS_OF_AN_ITEM = 50
 TRACED = 100
-"""Of this many seeds, one counts the lines of the managers."""
+"""One in this number of seeds counts the lines of the managers."""
 
 STREAMS = 8
-"""Of this many seeds, one has a stream of jobs to see whether a scheduler that is not built in is fair."""
+"""One in this number of seeds has a stream of jobs, to see whether a scheduler that is not built in is
+fair."""
 
 MACHINES_OF = {
     Kind.MAPPING: (Machines.DIFFERENT,),
     Kind.FREE_NODES: (Machines.PROCESSORS, Machines.NODES),
     None: (Machines.DIFFERENT,),
 }
-"""By kind of scheduler; a resource manager that declares none is for different machines."""
+"""The kinds of machines for each kind of scheduler; a resource manager that declares none is for different
+machines."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class Swarm:
     n_machines: int = DEFAULT_MACHINES
 
     def check(self) -> None:
-        """Raises UserError for a scheduler that cannot be tested so."""
+        """Raise UserError for a scheduler that cannot be tested so."""
         tested = self.under_test
         if tested is None:
             return
@@ -166,18 +168,18 @@ class Swarm:
 
 @dataclass
 class Findings:
-    """Of the cases of some seeds."""
+    """What the cases of some seeds show."""
 
     n_cases: int = 0
     violations: dict[int, Violation] = field(default_factory=dict)
-    """By seed."""
+    """Violations by seed."""
     cases_with: Counter[str] = field(default_factory=Counter)
-    """By kind of fault."""
+    """The number of cases with each kind of fault."""
     violations_with: Counter[str] = field(default_factory=Counter)
     facts: Counter[str] = field(default_factory=Counter)
     lines: set[tuple[str, int]] = field(default_factory=set)
     died: dict[str, Died] = field(default_factory=dict)
-    """By seeds: cases whose process ended."""
+    """Cases whose process ended, by seeds."""
     is_interrupted: bool = False
 
     def add(self, other: Findings) -> None:
@@ -216,9 +218,9 @@ def carried_out(
     for_s: float | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> Findings:
-    """The findings for all `seeds`, or, with `for_s`, for as many from its first one on as are begun within
-    so many seconds; after Ctrl-C, those of the cases that are done. They do not depend on the executor,
-    except for lines that are executed once in each process."""
+    """The findings for all `seeds`, or, with `for_s`, for as many from the first one on as begin within that
+    time; after Ctrl-C, those of the cases that are done. They do not depend on the executor, except for lines
+    that are executed once in each process."""
     all_found = Findings()
     total = len(seeds) if for_s is None else None
 

@@ -29,10 +29,11 @@ DEFAULT_MACHINES = 4
 URGENT, DEFAULT = "urgent", "default"
 """The queues of a case that has two."""
 CORES = 4
-"""Of each node."""
+"""The cores of each node."""
 MOST_MACHINES = 1_000
 LONGEST_S = 1e7
-"""Of any time in a case: there is a round at least every few minutes as long as a job runs."""
+"""The latest time in a case, in seconds: there is a round at least every few minutes as long as a job
+runs."""
 NotNegative = Annotated[float, Field(ge=0, le=LONGEST_S)]
 Period = Annotated[float, Field(ge=1e-3, le=LONGEST_S)]
 
@@ -94,7 +95,7 @@ class Case:
 
     @property
     def policies(self) -> list[str]:
-        """Those that have an effect, in words."""
+        """The policies that have an effect, in words."""
         found = ["urgent jobs displace others"] if self.has_queues else []
         if self.machines is not Machines.DIFFERENT:
             return found
@@ -113,7 +114,7 @@ class Case:
 
     @classmethod
     def read(cls, path: Path) -> Case:
-        """Raises InvalidFile for a file that holds no case."""
+        """Read a case. Raises InvalidFile for a file that holds no case."""
         text = read_text(path, OF_JSON)
         try:
             case: Case = TypeAdapter(cls).validate_json(text, strict=True)
@@ -128,7 +129,6 @@ class Case:
         return case
 
     def _mistakes(self) -> Iterator[str]:
-        """What types do not tell."""
         if len({job.id for job in self.jobs}) < len(self.jobs):
             yield "jobs: two have the same id"
         if any(job.arrival_s > later.arrival_s for job, later in pairwise(self.jobs)):

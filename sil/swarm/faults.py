@@ -154,7 +154,7 @@ class Faulty:
 MOST_JOBS = 1_000
 MOST_TIMES = 1_000
 LEAST = 1e-3
-"""Of seconds and shares, except of times."""
+"""The least value of seconds and shares, except of times."""
 
 Draw = Callable[[np.random.Generator, int, float], Any]
 """A parameter, given the number of machines and the time at which faults end."""
@@ -172,7 +172,7 @@ def _uniform(least: float, most: float) -> Draw:
 
 
 def _seconds(most: float) -> Draw:
-    """Up to so many seconds, all orders of magnitude alike."""
+    """A time of up to this many seconds, all orders of magnitude alike."""
     return lambda rng, n, until_s: round(float(10.0 ** rng.uniform(0.0, np.log10(most))), 3)
 
 

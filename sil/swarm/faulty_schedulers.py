@@ -71,7 +71,7 @@ class AsksAgain(ManagerDecorator):
 
     @classmethod
     def around(cls, make: Callable[[Ports], Manager], mistakes: Mistakes) -> Callable[[Ports], Self]:
-        """Makes what `make` makes, with this around it."""
+        """Wrap `make`, so that the managers it makes are asked again."""
         return lambda ports: cls(make(ports), mistakes)
 
     def run_round(self) -> None:
@@ -84,7 +84,7 @@ class AsksAgain(ManagerDecorator):
 
 
 def _wrong(answer: Answer, how: int, n_jobs: int) -> Answer | None:
-    """No answer; or one that forgets a job, names one twice, or names one that there is not."""
+    """No answer; or one that forgets a job, names one twice, or names one that does not exist."""
     if how == 0:
         return None
     if isinstance(answer, NodeSchedule):

@@ -35,7 +35,7 @@ class Plan(NamedTuple):
         return self.row.completion_s - self.row.start_s
 
     def overlaps(self, run: Run, now_s: float) -> bool:
-        """Whether it needs a machine at a time at which the run is there."""
+        """Whether the plan needs a machine at a time at which the run is there."""
         if not set(self.machines) & set(run.order.machines):
             return False
         starts_s, ends_s = self.row.start_s, self.row.completion_s
@@ -50,7 +50,7 @@ class MappingAccount(Account):
         self._asked: set[JobId] = set()
         self._served: list[str] = []
         self._answers: list[tuple[MappingProblem, Schedule, dict[JobId, Plan]]] = []
-        """Of the queue that is being served: the second one is as if it displaced no runs."""
+        """The answers for the queue that is being served: the second one is as if it displaced no runs."""
         self._justified: bool | None = None
         """Whether the first of two answers should be carried out; None = unknown."""
         self._was_raised: set[JobId] = set()
@@ -133,7 +133,6 @@ class MappingAccount(Account):
         return self._planned[order.job.id][0] if order.job.id in self._planned else order.job.queue
 
     def _queue_of(self, job: Job) -> str:
-        """The one that its displacements imply."""
         raised_after = self._case.raised_after
         is_raised = raised_after is not None and self._displaced[job.id] >= raised_after
         return URGENT if is_raised and self._case.has_queues else job.queue
@@ -155,7 +154,8 @@ class MappingAccount(Account):
             self._broken(FOLLOWS_DECISIONS, job, f"job {job} is ordered before its planned start")
 
     def _check_ready(self, problem: MappingProblem, ignored: Sequence[str]) -> None:
-        """No machine is ready while it is known to be in use, nor later if all plans are of this round."""
+        """Check that no machine is ready while it is known to be in use, nor later if all plans are of this
+        round."""
         plans = [plan for queue, plan in self._planned.values() if queue not in ignored]
         is_exact = self._case.is_remapping and None not in plans
         for j, ready_s in enumerate(problem.ready_times.machine_s.tolist()):
@@ -173,7 +173,6 @@ class MappingAccount(Account):
                 self._broken(ESTIMATES_ARE_CURRENT, None, message)
 
     def _close(self) -> None:
-        """The last queue has been served: its answer is carried out."""
         answers, self._answers = self._answers, []
         if not answers:
             return

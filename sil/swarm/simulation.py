@@ -34,7 +34,8 @@ ENDS_IN_TIME = "ends-in-time"
 STARTS_IN_TIME = "starts-in-time"
 
 SETTLES_S = 2_000.0
-"""After the last fault: the longest retries, and the pings after which a silent machine is given up."""
+"""The seconds after the last fault until all is settled: the longest retries, and the pings after which a
+silent machine is given up."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one case; `facts` are the rows of its trace (`sil.trace.recorder.ROW`)."""
+    """The verdict on one case; `facts` are the rows of its trace (`sil.trace.recorder.ROW`)."""
 
     violation: Violation | None
     facts: Sequence[Row] = ()
@@ -73,7 +74,7 @@ class _Simulation:
         self._site: SiteOfCase = SITES[case.machines](case, tested)
         self._faulty = faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
         self._breach: Breach | None = None
-        """The first one in the account of a manager that is built in."""
+        """The first breach in the account of a manager that is built in."""
         streams = RandomStreams(case.seed)
         for fault in case.faults:
             faulty.add(fault, streams)
@@ -98,7 +99,6 @@ class _Simulation:
         self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
 
     def _followed(self, make: Callable[[Ports], Manager], ports: Ports) -> Manager:
-        """Each restart makes a new manager, which repeats its journal."""
         account = MappingAccount if self._case.machines is Machines.DIFFERENT else NodesAccount
         self._tested.account = account(self._case, ports, self._broken)
         self._tested.account.follow(make)
@@ -150,7 +150,8 @@ class _Simulation:
         return self._world.trace.rows()
 
     def _carry_out(self, jobs: Sequence[CaseJob], remote: RemoteManager) -> Violation | None:
-        """Until these jobs, and those before, have ended. Returns a violation if they do not end in time."""
+        """Run until these jobs, and those before, have ended. Returns a violation if they do not end in
+        time."""
         by_s = self._end_by_s(jobs)
         for _ in self._world.steps(map(self._site.job, jobs), remote):
             if self._clock.now_s > by_s:
@@ -169,13 +170,15 @@ class _Simulation:
         return None
 
     def _last_jobs(self) -> Sequence[CaseJob]:
-        """They arrive when the others have ended: a new job would wake up one that was forgotten."""
+        """The last jobs, which arrive when the others have ended: a new job would wake up one that was
+        forgotten."""
         arrival_s = max(self._clock.now_s, self._faulty.settled_s) + SETTLES_S
         return [replace(job, arrival_s=arrival_s) for job in self._site.last_jobs]
 
     def _end_by_s(self, jobs: Sequence[CaseJob]) -> float:
-        """All jobs one after the other, each as often as it may fail, after the last arrival and fault. If
-        planned starts are kept, a job that fails early leaves its machine idle for the time expected."""
+        """The time at which all jobs have ended, one after the other, each as often as it may fail, after the
+        last arrival and fault. If planned starts are kept, a job that fails early leaves its machine idle for
+        the time expected."""
         from_s = max([self._faulty.settled_s, *(job.arrival_s for job in jobs)])
         slowest = max([1.0, *(slow.factor for slow in self._faulty.slow)])
         keeps_starts = self._case.keeps_starts

@@ -53,9 +53,9 @@ class Tested(Supervision):
     """The scheduler or the resource manager under test; one that is not built in is guarded."""
 
     world: World
-    """That of the case, once it is made."""
+    """The world of the case, once it is made."""
     decision_s = 0.0
-    """How long its decisions take."""
+    """How long its decisions take, in simulated seconds."""
     mistakes: Mistakes | None = None
     account: Account | None = None
     """What follows its problems and answers, if the manager is built in."""
@@ -89,7 +89,7 @@ class SiteOfCase(SiteModel):
             CaseJob(first + k, 0.0, LAST_RUN_S, LAST_RUN_S, size, False)
             for k, size in enumerate(self.sizes_of_last_jobs())
         ]
-        """They need all machines, to show that after all faults, none remains out of use."""
+        """The last jobs, which need all machines, to show that after all faults, none remains out of use."""
         self.history: list[tuple[JobId, float]] = []
         """The jobs whose runs were reported, and how long these took."""
 
@@ -107,7 +107,7 @@ class SiteOfCase(SiteModel):
         )
 
     def mismatch(self, rows: Sequence[Row]) -> Breach | None:
-        """Every job that ended has one run in the history, with the time that it ran."""
+        """The first job that ended without one run in the history with the time that it ran."""
         if self.tested.under_test.has_own_queue and not self.history:
             return None  # managers need not keep a history
         began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}
@@ -143,8 +143,6 @@ class _Processors(SiteOfCase, FreeNodes):
 
 
 class _Estimates(UserEstimates):
-    """Those of users, and the runs that were reported."""
-
     def __init__(self, history: list[tuple[JobId, float]]) -> None:
         self._history = history
 

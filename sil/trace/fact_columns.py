@@ -1,4 +1,4 @@
-"""Facts as arrays, for those who read only some columns of many."""
+"""Facts as arrays, for readers of a few columns of many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sil.trace.facts import CODES, Fact, as_frame
 from sil.trace.stream import COMPATIBLE
 
 NONE = -1
-"""In place of a number that a fact does not have."""
+"""Stands for a number that a fact does not have."""
 
 Places = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class FactColumns:
 
     @cached_property
     def event(self) -> NDArray[np.integer[Any]]:
-        """Of CODES."""
+        """The kind of each fact, as one of CODES."""
         return np.asarray(self._column("event").indices)
 
     @cached_property
@@ -82,11 +82,11 @@ class FactColumns:
         return as_frame([self._table.select(columns).take(pa.array(places))], columns)
 
     def slice(self, begin: int, end: int) -> FactColumns:
-        """Those from `begin` on, before `end`: views of the same arrays."""
+        """The facts from `begin` on, before `end`: views of the same arrays."""
         return FactColumns(self._table.slice(begin, end - begin))
 
     def followed_by(self, more: FactColumns) -> FactColumns:
-        """These and more, which have the same columns."""
+        """These facts and more, which have the same columns."""
         return FactColumns(pa.concat_tables([self._table, more._table]))
 
     def without(self, fact: Fact) -> FactColumns:

@@ -205,7 +205,7 @@ class RunDescription:
     site: str
     machines: tuple[str, ...]
     machine_classes: tuple[str, ...]
-    """Class of each machine."""
+    """The class of each machine."""
     clusters: tuple[str, ...]
     job_classes: tuple[str, ...]
     workload: str
@@ -218,10 +218,10 @@ class RunDescription:
     nodes: tuple[str, ...] = ()
     """How the nodes of partitions are modelled, in two sentences; empty on other machines."""
     cores: int = 0
-    """Of all nodes of partitions."""
+    """The cores of all nodes of partitions."""
     gpus: int = 0
     node_cores: tuple[int, ...] = ()
-    """Of each node of partitions; unknown in traces of older versions."""
+    """The cores of each node of partitions; unknown in traces of older versions."""
     bounded_slowdown_threshold_s: float = 10.0
 
     @property

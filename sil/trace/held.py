@@ -112,9 +112,9 @@ def with_texts(fact: Mapping[str, Any]) -> dict[str, Any]:
 _FIRST, _LAST = (pl.element().struct.field(name) for name in ("first", "last"))
 _INTERVAL = pl.concat_str(_FIRST, pl.when(_FIRST != _LAST).then(_LAST), separator="-", ignore_nulls=True)
 MACHINES_AS_TEXT = pl.col("machines").list.eval(_INTERVAL).list.join(" ")
-"""Like `0-3 5`."""
+"""Machines as text, like `0-3 5`."""
 N_GPUS = pl.col("shares").list.eval(pl.element().struct.field("gpus").bitwise_count_ones()).list.sum()
-"""Of which a run has all or a part."""
+"""The number of GPUs of which a run has all or a part."""
 
 
 def machines_from_text(texts: pl.Expr) -> pl.Expr:
@@ -128,7 +128,7 @@ def machines_from_text(texts: pl.Expr) -> pl.Expr:
 
 
 ALLOCATED = machines_from_text(pl.col("allocated_resources"))
-"""Of a jobs.csv."""
+"""The column of a jobs.csv as MACHINES."""
 
 
 def shares_text(shares: Sequence[Share]) -> str:
@@ -152,7 +152,7 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
 
 _SETS = ("features", "partitions")
 _OPTIONAL = fields(Request)[2:]
-"""All but the number of chunks and their cores."""
+"""The fields other than the number of chunks and their cores."""
 
 
 def request_text(request: Request) -> str:

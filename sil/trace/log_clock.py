@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from scheduler import UserError
 
 KEY = "clock"
-"""Of the description of a replay."""
+"""The key in the description of a replay."""
 _PLANNED = re.compile(r"\b(reserved for) ([\d,.]+(?:e\+?\d+)?) s\b")
-"""Times in the reasons that schedulers give."""
+"""Matches times in the reasons that schedulers give."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class LogClock:
 
     @classmethod
     def described(cls, description: Mapping[str, Any], first_s: float = 0.0) -> LogClock:
-        """Of a replay with this description, whose first job arrived then, if it does not say when. Other
-        runs count from their beginning."""
+        """The clock of a replay with this description, whose first job arrived then, if it does not say when.
+        Other runs count from their beginning."""
         if "log" not in description:
             return cls()
         try:
@@ -41,14 +41,14 @@ class LogClock:
             return cls(first_s)
 
     def description(self) -> dict[str, dict[str, Any]]:
-        """What a replay is described with; nothing if dates are unknown."""
+        """The description of a clock; nothing if dates are unknown."""
         if self.began_unix_s is None:
             return {}
         zone = {"time_zone": self.zone.key} if isinstance(self.zone, ZoneInfo) else {}
         return {KEY: {"unix_start_s": self.began_unix_s, "first_submission_s": self.first_s, **zone}}
 
     def since_first_s(self, moment: datetime | str) -> float:
-        """Of a date, which may be in ISO format. Raises UserError."""
+        """The seconds from the first submission to a date, which may be in ISO format. Raises UserError."""
         try:
             date = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
         except ValueError:
@@ -64,12 +64,12 @@ class LogClock:
         return self.second_of(date) - self.first_s
 
     def second_of(self, date: datetime) -> float:
-        """In seconds of the log, whose dates are known."""
+        """The second of the log of a date; dates are known."""
         zoned = date if date.tzinfo else date.replace(tzinfo=self.zone)
         return zoned.timestamp() - (self.began_unix_s or 0.0)
 
     def date(self, time_s: float) -> str | None:
-        """Of a second of the log, if it is known."""
+        """The date of a second of the log, if it is known."""
         if self.began_unix_s is None:
             return None
         try:
@@ -107,7 +107,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def moment_of(text: str) -> datetime:
-    """Of a date in ISO format. Raises UserError for another text."""
+    """A date in ISO format. Raises UserError for another text."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -21,7 +21,7 @@ from site_db.files.input_errors import MOST
 LOG_ID = "log_id"
 """The column of tables of jobs that has them, unless all ids are the numbers of their jobs."""
 MOST_COMPARED = 10_000
-"""Ids that are compared with one that is not there."""
+"""The most ids that are compared with one that does not exist."""
 
 
 def column_of(ids: Iterable[str], numbers: Sequence[int]) -> list[pl.Series]:
@@ -32,13 +32,13 @@ def column_of(ids: Iterable[str], numbers: Sequence[int]) -> list[pl.Series]:
 
 
 class LogIds:
-    """Of `jobs` with the column job and, if the log's ids are more than numbers, LOG_ID."""
+    """The ids of `jobs` with the column job and, if the log's ids are more than numbers, LOG_ID."""
 
     def __init__(self, jobs: pl.DataFrame, what: str) -> None:
         """`what` has these jobs, for messages."""
         self._jobs, self._what = jobs, what
         self.differ = LOG_ID in jobs.columns
-        """From the numbers of the jobs."""
+        """Whether ids differ from the numbers of the jobs."""
 
     def number(self, given: object) -> int:
         """The number of the job with this id or, without one, this number. Raises UserError."""
@@ -111,7 +111,7 @@ class LogIds:
 
 
 def ids_in(facts: pl.DataFrame, what: object) -> LogIds:
-    """Of the jobs that have arrived in a run."""
+    """The ids of the jobs that have arrived in a run."""
     return LogIds(
         facts.select("job", cs.by_name(LOG_ID, require_all=False))
         .unique(maintain_order=True)

@@ -49,12 +49,12 @@ _NEEDED: dict[str, tuple[Fact, ...]] = {
     ),
     "message": (Fact.FAULT,),
 }
-"""By column, the kinds of facts in which it is not null."""
+"""The kinds of facts in which a column is not null."""
 
 _OF_ALL = (*RUN, "time_s", "event")
 
 Check = tuple[str, pl.Expr]
-"""What wrong facts have, and which are wrong."""
+"""What wrong facts have, and which facts are wrong."""
 
 
 def _checks() -> Iterator[Check]:
@@ -144,7 +144,7 @@ DAMAGED = (OSError, UnicodeDecodeError, pa.ArrowException, PolarsError, PanicExc
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Raises NoTrace for a file that is missing or cannot be read."""
+    """Within this context, a file that is missing or cannot be read raises NoTrace."""
     try:
         regular(path)
         yield
@@ -189,7 +189,8 @@ def difference(table: pl.DataFrame, schema: Schema) -> str | None:
 
 
 def unpacked_table(file: pq.ParquetFile) -> pl.DataFrame:
-    """Raises DAMAGED. Arrow's reader refuses what makes that of Polars panic, which prints."""
+    """The table in a Parquet file. Raises DAMAGED. Arrow's reader refuses what makes that of Polars panic,
+    which prints."""
     table = pl.from_arrow(file.read())
     assert isinstance(table, pl.DataFrame)
     return table

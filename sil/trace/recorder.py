@@ -17,13 +17,13 @@ from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
 from sil.trace.held import HELD, column, intervals_in, request_text, shares_in
 
 CHUNK = 65_536
-"""Number of facts per table of a trace that is written during the run."""
+"""The number of facts per table of a trace that is written during the run."""
 
 _POSITION = "position"
 ROW = ("time_s", "event", "job", "run", "resource", "machines", "shares", "detail")
 """What invariants read of a fact."""
 Row = tuple[Any, ...]
-"""With intervals and shares as tuples."""
+"""A fact with intervals and shares as tuples."""
 _NO_FACTS = pl.DataFrame(schema={_POSITION: pl.UInt32, **FACT_SCHEMA})
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 _OTHERS = ("job", "run", "resource", "machines", "expected_s", "detail", "message")
@@ -53,7 +53,7 @@ class _Kind:
         self._columns, self._event = (_POSITION, *columns), event
 
     def column(self, name: str) -> list[Any]:
-        """None where the kind has none."""
+        """The values of a column; None where the kind has none."""
         width = len(self._columns)
         if name in self._columns:
             return self.cells[self._columns.index(name) :: width]
@@ -88,7 +88,7 @@ class TraceRecorder:
         self._on_chunk = on_chunk
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
-        """Number of facts that were not passed on."""
+        """The number of facts that were not passed on."""
         of_a_start = ("time_s", "job", "run", "resource", "machines", "shares", "tasks", "expected_s")
         self._kinds = (
             _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
@@ -153,26 +153,27 @@ class TraceRecorder:
             self.close()
 
     def note_reason(self, time_s: float, job: int, reason: str) -> None:
-        """A job was left waiting."""
+        """Record why a job waits."""
         self._n = n = self._n + 1  # as `note`, for facts of which there are very many
         self._others += (n, time_s, Fact.PASSED_OVER.value, job, None, None, None, None, reason, None)
 
     def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, run_s: float) -> None:
-        """A job was mapped to a resource, to start at `start_s` and run for an estimated `run_s`."""
+        """Record that a job was mapped to a resource, to start at `start_s` and run for an estimated
+        `run_s`."""
         detail = f"to start at {start_s:.10g} s"
         self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=run_s, detail=detail)
 
     def note_charge(self, asked_s: float, cost_s: float) -> None:
-        """A decision was requested at a time and took this long."""
+        """Record that a decision was requested at a time and took this long."""
         self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
 
     def note_abandoned(self, time_s: float, order: DispatchOrder) -> None:
-        """The manager gave a run up, which does not count even if it ends, or has ended."""
+        """Record that the manager gave a run up, which does not count even if it ends, or has ended."""
         self._abandoned.append(order.run)
         self.note(time_s, Fact.RUN_ABANDONED, job=order.job.id, run=order.run, resource=order.resource)
 
     def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
-        """The scheduler broke a rule, or an invariant is broken."""
+        """Record that the scheduler broke a rule, or that an invariant is broken."""
         self.note(time_s, Fact.FAULT, job=job, detail=rule, message=message)
 
     def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:

@@ -46,11 +46,11 @@ def read_csv(path: Path, kinds: Kinds, columns: Sequence[str] | None = None) -> 
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 COMPATIBLE = pl.CompatLevel.oldest()
-"""For the types of columns in files."""
+"""The compatibility level of the types of columns in files."""
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """As tables are written."""
+    """The schema of tables as they are written."""
     return pl.DataFrame(schema=schema).to_arrow(compat_level=COMPATIBLE).schema
 
 
@@ -73,8 +73,7 @@ class _Stream(ABC):
             self._writing.result()
 
     @abstractmethod
-    def _close(self) -> None:
-        """Close the unfinished file. No part is being written."""
+    def _close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -131,13 +130,14 @@ class CsvStream(_Stream):
 
 
 class Pages:
-    """What of some files is in memory. In another process, where their columns are copies, it is nothing."""
+    """The pages of some files that are in memory. In another process, where their columns are copies, there
+    are none."""
 
     def __init__(self, *files: mmap.mmap) -> None:
         self._files = files
 
     def forget(self) -> None:
-        """Take it out of memory; it is read again when it is needed."""
+        """Take the pages out of memory; they are read again when they are needed."""
         for file in self._files:
             file.madvise(mmap.MADV_DONTNEED)
 
@@ -156,13 +156,13 @@ class ColumnFiles(ExitStack):
         self._files = [self.enter_context(TemporaryFile()) for _ in schema]  # noqa: SIM115
 
     def add(self, rows: pl.DataFrame) -> None:
-        """At least one row, without nulls."""
+        """Add at least one row, without nulls."""
         self._n += len(rows)
         for name, file in zip(self._schema, self._files, strict=True):
             file.write(rows[name].to_numpy().data)
 
     def mapped(self) -> tuple[pl.DataFrame, Pages]:
-        """All rows, and what of them is in memory. It lives longer than this."""
+        """All rows, and the pages of them that are in memory. These live longer than this object."""
         columns, maps = {}, []
         for (name, kind), file in zip(self._schema.items(), self._files, strict=True):
             file.flush()

@@ -9,11 +9,11 @@ from math import isfinite
 from typing import Any, NamedTuple, NoReturn
 
 HEAD = struct.Struct("<II")
-"""Sizes of the dictionary and of what is behind it."""
+"""The sizes of the dictionary, and of the bytes behind it."""
 
 
 _ESCAPED = rb"\u"
-"""In texts that are not in ASCII, or not in Unicode."""
+"""The escape in texts that are not ASCII, or not Unicode."""
 
 
 class BadMessage(Exception):
@@ -30,7 +30,8 @@ class Message(NamedTuple):
 
 
 def unpacked(fields: bytes, columns: bytes) -> Message:
-    """Raises BadMessage, also for a number that is not finite, and a text that is not Unicode."""
+    """Parse a message. Raises BadMessage, also for a number that is not finite, and a text that is not
+    Unicode."""
     try:
         found = json.loads(fields, parse_float=_finite, parse_constant=_refused)
         if _ESCAPED in fields:

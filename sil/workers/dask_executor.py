@@ -26,13 +26,15 @@ from sil.world.guard.faults import KILLED, Died
 from site_db.files.readers import OF_JSON, read_text
 
 ANSWER_WITHIN_S = 5.0
-"""Time in which a scheduler must answer."""
+"""The time in which a scheduler must answer, in seconds."""
 WORKER_WITHIN_S = 5.0
-"""Time in which it must have a worker."""
+"""The time in which a scheduler must have a worker, in seconds."""
 LEAST_SLOTS = 64
-"""More than most clusters have workers when they are asked: some grow with the number of waiting tasks."""
+"""The fewest items to start at once: more than most clusters have workers when they are asked, since some
+grow with the number of waiting tasks."""
 WAKE_EVERY_S = 0.2
-"""Ctrl-C may be delivered to any thread, and then does not wake this one."""
+"""The interval at which this thread wakes up, in seconds: Ctrl-C may be delivered to another thread, which
+does not wake it."""
 
 Files = dict[str, bytes]
 
@@ -103,7 +105,8 @@ class Dask(Concurrent):
 
 
 _idle: list[Processes] = []
-"""Of this Dask worker, one item at a time each. `append` and `pop` are atomic: threads need no lock."""
+"""The idle processes of this Dask worker, which runs one item in each. `append` and `pop` are atomic: threads
+need no lock."""
 
 
 def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
@@ -131,7 +134,7 @@ def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
 
 
 def check_code(code: str) -> None:
-    """Raises UserError on a computer with other code or libraries, where results could differ."""
+    """Raise UserError on a computer with other code or libraries, where results could differ."""
     if code_and_data() != code:
         raise UserError(
             f"the Dask worker on {socket.gethostname()} has another version of sil or of its libraries, so "
@@ -186,7 +189,7 @@ async def _identity(address: str) -> dict[str, Any]:
 
 
 def _check_workers(client: Client, address: str, code: str) -> None:
-    """Raises UserError if there are no workers, or workers with other code."""
+    """Raise UserError if there are no workers, or workers with other code."""
     try:
         client.wait_for_workers(1, timeout=WORKER_WITHIN_S)
     except TimeoutError:
@@ -210,7 +213,7 @@ def _close(client: Client) -> None:
 
 
 def _silence() -> None:
-    """Dask prints what goes wrong to the terminal; here its exceptions say that."""
+    """Suppress what Dask prints to the terminal: its exceptions say the same."""
     names = {"distributed", "tornado", "asyncio", *logging.Logger.manager.loggerDict}
     for name in names:
         if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):

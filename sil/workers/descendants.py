@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 KILL_WITHIN_S = 10.0
-"""The kernel does not end a process that waits for a device."""
+"""The time in which processes must end, in seconds: the kernel does not end one that waits for a device."""
 
 
 def reaped() -> dict[int, int]:
@@ -117,28 +117,29 @@ def _children(pid: int) -> list[int]:
 
 
 MOST_MB = 1e9
-"""Of a memory limit: more than computers have."""
+"""The largest memory limit that a user can set, in MB: more than computers have."""
 
 MOST_TASKS = 1_000
-"""Processes and threads of a scheduler at a time."""
+"""The most processes and threads of a scheduler at a time."""
 
 LOOK_EVERY_S = 0.1
 
 TOO_MUCH_MEMORY, TOO_MANY_TASKS = 1_000, 1_001
-"""In place of an exit code: which limit was exceeded."""
+"""Codes in place of an exit code: which limit was exceeded."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """On a process and all that it starts: MOST_TASKS and, beyond what it uses at first, `memory_mb`."""
+    """The limits of a process and all that it starts: MOST_TASKS and, beyond what it uses at first,
+    `memory_mb`."""
 
     memory_mb: float | None = None
 
     def impose(self) -> None:
-        """On this process, by the kernel: limit the tasks of the user to those of the whole computer now, and
-        those that a scheduler may have, which does not hold for root, and is what remains if all is too busy
-        to look; and the memory that it may use in addition to what it uses now. If there is none left, the
-        kernel ends it rather than others."""
+        """Have the kernel limit this process: the memory that it may use in addition to what it uses now, and
+        the tasks of its user, to those of the whole computer now and those that a scheduler may have. The
+        latter does not hold for root; it is what remains if the supervisor gets no processor. If no memory is
+        left, the kernel ends this process rather than others."""
         with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
             n = int(file.read().split()[3].partition("/")[2]) + MOST_TASKS
             _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
@@ -156,11 +157,10 @@ class Limits:
 
 
 class Watch:
-    """Whether the process `child` of this one, and all that it starts, keep to `limits`.
+    """Watches whether the process `child` of this one, and all that it starts, keep to `limits`.
 
     Memory that is shared, or of children, is known only when this looks: peaks in between are not seen, nor
-    files in memory that no process has mapped; of memory that children share, at least half counts.
-    """
+    files in memory that no process has mapped; of memory that children share, at least half counts."""
 
     def __init__(self, child: int, limits: Limits, arrays: int) -> None:
         """`arrays` bytes are given to the process."""

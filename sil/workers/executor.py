@@ -51,7 +51,7 @@ class Item:
     folder: Path | None = None
     """The call's argument: the folder for its files, even if it runs on a computer without access."""
     name: str = ""
-    """For messages, where the key says nothing to people."""
+    """The name in messages, where the key says nothing to people."""
     gets_attempt: bool = False
     """Whether the call has the argument `attempt`."""
 
@@ -61,28 +61,28 @@ class Item:
 
 
 Outcome = tuple[Literal["result", "failed", "died", "report"], Any]
-"""Of an item: its result, the exception that it raised, how its process ended (`Died`), or its progress while
-it is running."""
+"""The outcome of an item: its result, the exception that it raised, how its process ended (`Died`), or its
+progress while it is running."""
 OnResult = Callable[[Item, Any], None]
 """Called with an item and its result, or `Died`."""
 OnReport = Callable[[Item, Any], None]
 
 
 def ignore(_item: Item, _value: Any) -> None:
-    """For callers that need no reports."""
+    """A callback for callers that need no reports."""
 
 
 class Listener:
     """Receives the progress of an experiment, a replay or a plan; this one ignores it."""
 
     def progressed(self, done: int, total: int | None) -> None:
-        """The number of runs or jobs that are done, and of all (None: unknown)."""
+        """Report the number of runs or jobs that are done, and of all (None: unknown)."""
 
     def finished(self, scheduler: str) -> None:
-        """The results of a replay under a scheduler are complete, without a fault."""
+        """Report that the results of a replay under a scheduler are complete, without a fault."""
 
     def notify(self, sentence: str) -> None:
-        """Something that the user should know; the work continues."""
+        """Report something that the user should know; the work continues."""
 
 
 class Executor(ABC):
@@ -116,7 +116,7 @@ class Inline(Executor):
 
 
 def tried(call: Callable[[Attempt], Value], report: Callable[[Any], None] = FIRST.report) -> Value | Died:
-    """What a call returns that is made again, TRIES times, if a process of it is killed from outside; or
+    """Make a call, up to TRIES times if a process of it is killed from outside. Returns its result, or
     `Died`."""
     deaths: tuple[object, ...] = ()
     while True:

@@ -1,9 +1,8 @@
 """A process that forks others on request, as copies of what it was before anything started threads.
 
 To fork a process with threads is not safe. A command starts its nursery as a new interpreter, which has a
-fixed hash seed and imports what runs need; a worker forks one of its own before it has threads. What the
-forked processes leave behind when they are killed, the nursery ends.
-"""
+fixed hash seed and imports what runs need; a worker forks one of its own before it has threads. The nursery
+ends what the forked processes leave behind when they are killed."""
 
 from __future__ import annotations
 
@@ -32,19 +31,20 @@ LIBRARIES = (
     "psutil",
     "sil.workers.supervisor",
 )
-"""Imported by the nursery of a command. Not Polars, which starts threads when it is imported."""
+"""The modules that the nursery of a command imports. Not Polars, which starts threads when it is imported."""
 SUPERVISE = "sil.workers.supervisor:supervise"
 PREDICTION = ("scheduler.time_shared.loras", "scheduler.time_shared.predictors")
 SCHEDULERS = ("scheduler.mapping.pjs", "scheduler.free_nodes.identical_nodes", *PREDICTION)
-"""Imported too, where it is not known which schedulers will run."""
+"""Modules that it imports, too, where it is not known which schedulers will run."""
 
 FIXED_HASH_SEED = {"PYTHONHASHSEED": "0"}
 """Schedulers under test may iterate over sets of strings: the same seed, the same order."""
 ANSWERS_WITHIN_S, ENDS_WITHIN_S = 30.0, 15.0
-"""A nursery that takes longer has been stopped."""
+"""The time in which a nursery answers, and in which it ends, in seconds; one that takes longer has been
+stopped."""
 
 _PID = struct.Struct("<q")
-"""Of a process: one that is to be ended, or 0 for a new one; and of this one, as the answer."""
+"""A request: the number of a process to end, or 0 for a new one. Its answer: the number of that process."""
 _SUBREAPER, _DIES_WITH_PARENT = 36, 1
 """Options of Linux's prctl."""
 _IGNORED = signal.valid_signals() - {
@@ -76,7 +76,7 @@ class Nursery:
         self._answer(_PID.pack(pid), [])
 
     def abandon(self) -> None:
-        """End it, whatever has become of it."""
+        """End the nursery, whatever has become of it."""
         self._connection.close()
         with suppress(ProcessLookupError):
             self._kill()
@@ -107,7 +107,7 @@ _is_worker = False
 
 
 def nursery() -> Nursery:
-    """That of this process, which is started if there is none."""
+    """The nursery of this process, which is started if there is none."""
     global _nursery
     if _nursery is None:
         _nursery = _started((*LIBRARIES, *SCHEDULERS))
@@ -189,7 +189,6 @@ def begin(handle: int, modules: Sequence[str]) -> None:
 
 
 def _serve(connection: socket.socket) -> None:
-    """Run in the nursery, until the connection is closed."""
     # Those of the process that it was forked from are no business of a scheduler.
     os.closerange(3, connection.fileno())
     os.closerange(connection.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
@@ -241,7 +240,7 @@ def ignore_signals() -> None:
 
 
 def restore_signals() -> None:
-    """As in a new Python program."""
+    """Restore the signal handlers of a new Python program."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -33,28 +33,30 @@ from sil.world.guard.faults import (
 )
 
 LOOK_EVERY_S = 0.2
-"""How often deadlines are checked while something is waited for."""
+"""The interval at which deadlines are checked while something is waited for, in seconds."""
 
 SILENT_S = 60.0
-"""Time for the testbed's own part of the work between two answers, in addition to what it takes here."""
+"""The time for the testbed's own part of the work between two answers, in seconds, in addition to what it
+takes here."""
 
 ENDS_BY_ITSELF_S = 1.0
-"""Time for what a scheduler does when its process ends after a complete run, like writing its files."""
+"""The time for what a scheduler does when its process ends after a complete run, like writing its files, in
+seconds."""
 
 ENDS_WITHIN_S = 5.0
-"""Time in which a supervisor must end a process."""
+"""The time in which a supervisor must end a process, in seconds."""
 
 READS_WITHIN_S = 60.0
-"""Time in which a process must take what is sent to it."""
+"""The time in which a process must take what is sent to it, in seconds."""
 
 FROM_OUTSIDE = {
     -number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 }
-"""Exit codes of a process that somebody else may have ended."""
+"""Exit codes of a process that may have been ended from outside."""
 
 
 LIMITED = Limits()
-"""Of tasks, not of memory."""
+"""The limit of tasks, without one of memory."""
 
 
 class OwnProcess:
@@ -77,7 +79,7 @@ class OwnProcess:
         self._takes_nothing = False
         self.n_received = 0
         self.most_s = inf
-        """Time for one answer, at most."""
+        """The most time for one answer, in seconds."""
         self.began_s = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -87,7 +89,7 @@ class OwnProcess:
         self.close(0.0 if error else ENDS_BY_ITSELF_S)
 
     def fileno(self) -> int:
-        """Becomes readable when there is a message, or the process has ended."""
+        """A descriptor that becomes readable when there is a message, or the process has ended."""
         return self._messages.fileno()
 
     def receive(self, most_bytes: float) -> Message:
@@ -143,7 +145,7 @@ class OwnProcess:
         return found.decode(errors="replace") or None
 
     def how_it_ended(self) -> str | None:
-        """A sentence; None while it is running."""
+        """How the process has ended, as a sentence; None while it is running."""
         if not self.wait(0.0):
             return None
         status = self.supervisor.status()
@@ -260,7 +262,6 @@ class _Supervisor:
         return self._status
 
     def close(self) -> None:
-        """End the supervisor and all that it has started."""
         if self.is_alive:
             self.is_alive = False
             self._control.close()

@@ -80,7 +80,6 @@ def _outcome(worker: OwnProcess) -> Outcome | None:
 
 
 def _work(connection: socket.socket) -> None:
-    """Run in the worker: items as they come, until the command closes the connection, or has ended."""
     fork_nursery()
     os.environ["POLARS_MAX_THREADS"] = "1"  # the workers themselves are the threads
 
@@ -94,7 +93,6 @@ def _work(connection: socket.socket) -> None:
 
 
 def _pickled_outcome(pickled: bytes, report: Callable[[Any], None]) -> bytes:
-    """The pickled outcome of a pickled item."""
     try:
         return pickle.dumps(("result", tried(pickle.loads(pickled), report)))
     except BaseException as error:

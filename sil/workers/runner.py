@@ -127,5 +127,5 @@ class Runner:
 
 
 def digest(*parts: object) -> str:
-    """Equal for equal parts."""
+    """A digest that is equal for equal parts."""
     return hashlib.sha256(pickle.dumps(parts)).hexdigest()

@@ -24,18 +24,17 @@ TABLE = "result"
 Stored = dict[str, Base64Bytes]
 """Bytes by name, as base64 in JSON."""
 MISSING = object()
-"""In place of a result that is not stored."""
+"""Stands for a result that is not stored."""
 
 
 class Store:
     """Results by key, in the file `path` (None: in memory), which is made when the first one is stored.
 
-    A result is JSON, which can hold no code, and is read as a value of a given type, since the file may be
-    somebody else's: numbers, texts, bytes, collections, named tuples and dataclasses.
+    A result is JSON, which can hold no code, and is read as a value of a given type, since the file may come
+    from another user: numbers, texts, bytes, collections, named tuples and dataclasses.
 
     Several commands may use one file at once. A result that was stored survives the end of this process,
-    however that ends. All methods raise UserError, and OSError if the disk is full.
-    """
+    however that ends. All methods raise UserError, and OSError if the disk is full."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -126,7 +125,6 @@ class Store:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
 
     def _first(self, statement: str, *values: str | bytes) -> Any:
-        """The first row, or None."""
         return self._checked(lambda connection: connection.execute(statement, values).fetchone())
 
     def _checked(self, access: Callable[[sqlite3.Connection], Any]) -> Any:
@@ -167,7 +165,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _plain(value: object) -> object:
-    """What JSON does not know, as something that it knows."""
+    """A value that JSON does not know, as something that it knows."""
     if isinstance(value, bytes):
         return b64encode(value).decode()
     if is_dataclass(value):

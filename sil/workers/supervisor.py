@@ -50,7 +50,7 @@ from sil.workers.nursery import (
 from sil.world.guard.decision_time import announce_deadlines_to
 
 MOST_OUTPUT = 1_000_000
-"""Bytes of a log."""
+"""The largest size of a log, in bytes."""
 
 CUT = b"\n... (more was printed than a log takes)\n"
 
@@ -58,7 +58,7 @@ START, END = b"S", b"."
 """Requests: for a process, with its socket and its memory; and once for each, to end it if it has not."""
 
 ALIGNED = 64
-"""Bytes; arrays begin at multiples."""
+"""Arrays begin at multiples of this number of bytes."""
 
 _STATUS = struct.Struct("<i")
 _TIME = struct.Struct("<d")
@@ -113,7 +113,7 @@ class SharedMemory:
 
     @property
     def deadline_s(self) -> float:
-        """A time of `time.monotonic`; 0 = none."""
+        """The deadline, a time of `time.monotonic`; 0 = none."""
         return float(_TIME.unpack_from(self._deadline)[0])
 
     def set_deadline(self, at_s: float) -> None:
@@ -127,7 +127,7 @@ class SharedMemory:
         return start
 
     def call(self, start: Start) -> Callable[[socket.socket], None]:
-        """What it calls, with arrays that it may change."""
+        """The function that the process calls, with arrays that it may change."""
         views, at = [], self._at
         if start.sizes:
             shared = memoryview(mmap(self.handle, 0, access=ACCESS_COPY))
@@ -268,7 +268,6 @@ class _Output:
 
 
 def _be_the_process(start: Start, answers: socket.socket, memory: SharedMemory, printing: int) -> NoReturn:
-    """Run in the forked process. Never returns."""
     code = 1
     try:
         restore_signals()

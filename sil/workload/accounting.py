@@ -63,7 +63,7 @@ def times_of(
 
 
 def sentences(notes: Counter[str]) -> list[str]:
-    """One for each kind of repair, with its number of jobs."""
+    """A sentence for each kind of repair, with its number of jobs."""
     return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
 
 
@@ -136,9 +136,9 @@ def jobs_of(path: Path, tally: Tally, rules: Rules, states: Container[str] = RAN
 
 
 MOST_DIGITS = 15
-"""Of the number of a job."""
+"""The most digits of the number of a job."""
 BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
-"""Of memory, for a job in all forms that it has here, and for the name of a node."""
+"""The memory, in bytes, for a job in all forms that it has here, and for the name of a node."""
 
 
 def job_numbers(jobs: Sequence[LoggedJob]) -> Iterator[int]:
@@ -152,7 +152,7 @@ def job_numbers(jobs: Sequence[LoggedJob]) -> Iterator[int]:
 
 
 def row_sentences(tally: Tally) -> Iterator[str]:
-    """On rows that were left out or repaired."""
+    """Sentences on rows that were left out or repaired."""
     for reasons, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
         for reason, n in reasons.most_common():
             first = "" if n == 1 else "the first is "

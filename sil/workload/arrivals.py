@@ -140,7 +140,7 @@ def _pick(shares: Mapping[str, float], quantiles: NDArray[np.float64]) -> list[s
 
 
 PROGRESS_EVERY = 500
-"""Number of arrivals from one call of `on_arrivals` to the next."""
+"""The number of arrivals from one call of `on_arrivals` to the next."""
 
 
 class LoggedRuns:
@@ -169,7 +169,7 @@ class LoggedRuns:
         self.total = len(log)
 
     def arrivals(self) -> Iterator[Job]:
-        """In order of arrival. The queue of a job with a request is that of its partitions."""
+        """The jobs in order of arrival. The queue of a job with a request is that of its partitions."""
         if not self._requests:
             return self._rigid_jobs()
         queues = [queue_of(request, self._served) for request in self._requests]

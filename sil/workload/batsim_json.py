@@ -171,7 +171,6 @@ def _found(mapping: Mapping[str, Any], key: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A value of the file, shortened for a message."""
     match value:
         case dict():
             return "an object"
@@ -193,7 +192,7 @@ class _Reading:
     profiles: Mapping[str, Any]
     processors: int
     ids: dict[str, None] = field(default_factory=dict)
-    """As texts, in the order of the file."""
+    """The ids as texts, in the order of the file."""
     repairs: dict[str, list[str]] = field(default_factory=dict)
     """The jobs that needed a repair, by its description."""
     cut: list[int] = field(default_factory=list)
@@ -271,7 +270,6 @@ class _Reading:
         return float(value)
 
     def _profile(self, name: str, job: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The profile of a job, which is a delay."""
         wanted = job.get("profile")
         if not isinstance(wanted, str):
             self._refuse(name, f"profile has to be the name of a profile; it is {_found(job, 'profile')}")

@@ -38,11 +38,11 @@ not these numbers, there is the column LOG_ID, too."""
 
 MOST_PROCESSORS = 100_000_000
 PART = 2**18
-"""Number of jobs of a long log that are looked at at a time."""
+"""The number of jobs of a long log that are processed at a time."""
 LEAST_S = 1.0
-"""The shortest run, and the shortest estimate."""
+"""The shortest run, and the shortest estimate, in seconds."""
 LARGEST = 1e15
-"""Larger numbers are errors: floating-point seconds would not be exact."""
+"""The largest number; larger ones are errors: floating-point seconds would not be exact."""
 LOAD_TOLERANCE = 0.01
 
 JOB_CLASS = "rigid"
@@ -50,7 +50,7 @@ QUEUE = "default"
 
 
 def span_text(span_s: float) -> str:
-    """Days, or where these are less than one, hours, minutes or seconds."""
+    """A span in days or, where it is shorter, in hours, minutes or seconds."""
     for unit_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if span_s >= unit_s:
             return f"{span_s / unit_s:,.1f} {unit}"
@@ -138,7 +138,7 @@ class JobLog:
 
     @property
     def span_s(self) -> float:
-        """From the first submission to the last."""
+        """The seconds from the first submission to the last."""
         return float(self.jobs["submit_s"][-1]) - float(self.jobs["submit_s"][0])
 
     @property
@@ -170,7 +170,7 @@ class JobLog:
 
     @cached_property
     def ids(self) -> LogIds:
-        """By the log's own ids."""
+        """The jobs by the log's own ids."""
         return LogIds(self.jobs.select("job", **self._log_id), self.name)
 
     @cached_property
@@ -192,7 +192,7 @@ class JobLog:
 
     @property
     def summary(self) -> str:
-        """Name, number of jobs, span, machine and load, in a line."""
+        """The name, number of jobs, span, machine and load, in a line."""
         load = self.load
         machine = counted(self.processors, "processor") if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
@@ -203,7 +203,7 @@ class JobLog:
         )
 
     def digest(self) -> str:
-        """Equal for equal jobs."""
+        """A digest that is equal for equal jobs."""
         content = hashlib.sha256()
         for part in self.parts():
             for column in part:

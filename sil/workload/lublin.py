@@ -23,7 +23,7 @@ from site_db.files.readers import Memory
 Floats = NDArray[np.float64]
 
 BYTES_OF_A_JOB = 500
-"""Of memory, while the jobs are drawn."""
+"""The memory, in bytes, for a job while the jobs are drawn."""
 BUCKETS = 48
 BUCKET_S = 1800.0
 DAY_S = BUCKETS * BUCKET_S
@@ -36,7 +36,7 @@ _FIRST_BUCKET = 11
 _LOWEST_MIDDLE = 1.5
 _TRIES = 1000
 _MOST_DOUBLINGS = 24.0
-"""Of gaps, for a load."""
+"""The most doublings of gaps, for a load."""
 _LEAST_DOUBLING = 1e-6
 
 

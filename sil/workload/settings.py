@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Overrun(StrEnum):
-    """What becomes of a job that ran for longer than its user said."""
+    """What becomes of a job that ran for longer than its estimate."""
 
     RAISE = "raise"  # the estimate is raised to the run time
     CUT = "cut"  # the run is cut to the estimate
@@ -73,7 +73,7 @@ class Period(Settings):
     end: Annotated[datetime | None, TO] = None
 
     def of(self, log: JobLog) -> JobLog:
-        """Raises InvalidFile."""
+        """The jobs of a log that were submitted in this period. Raises InvalidFile."""
         return log if self.begin is None and self.end is None else log.between(self.begin, self.end)
 
 
@@ -120,7 +120,7 @@ class Slicing(Settings):
             raise UserError(f"{one}, {two} and {three} all say what the slices are; give one of them")
 
     def sliced(self, log: JobLog) -> SlicedLog:
-        """Raises InvalidFile."""
+        """The slices of a log. Raises InvalidFile."""
         from sil.workload.slices import chosen_slices, equal_slices, slices_of_size, with_warm_up
 
         if self.jobs:

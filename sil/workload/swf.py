@@ -145,7 +145,7 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
 
 
 def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
-    """Each processor is a task of one core."""
+    """The log with each processor as a task of one core."""
     mib = (
         (memory_kib / 1024).ceil().cast(pl.Int64) if cluster.has_memory else pl.zeros(len(log.jobs), pl.Int64)
     )
@@ -161,9 +161,10 @@ def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
 
 PROCESSORS = ("--processors", "")
 EACH = 32.0
-"""Bytes of memory that a byte of a log takes, which is read as a whole if a row of it needs a repair."""
+"""The memory, in bytes, that a byte of a log takes which is read as a whole because a row of it needs a
+repair."""
 PART = 2**23
-"""Number of bytes of a longer log that are in memory at a time."""
+"""The number of bytes of a longer log that are in memory at a time."""
 
 
 def _comments(data: bytes) -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ def repaired(
 
 
 def memory_kib(rows: pl.DataFrame) -> pl.Series:
-    """Of each processor: what a job requested, else used, else 0."""
+    """The memory of each processor: what a job requested, else used, else 0."""
     memory, used = pl.col("requested_memory"), pl.col("memory")
     return rows.select(pl.max_horizontal(0, pl.when(memory > 0).then(memory).otherwise(used))).to_series()
 
@@ -173,7 +173,8 @@ class _Steps:
     def _left_out(
         self, where: pl.Expr, wrong: str, fields: Mapping[str, pl.Expr] = MappingProxyType({})
     ) -> _Repair:
-        """With `fields`, where each is wrong, the first wrong value is named."""
+        """The repair of rows that are left out. With `fields`, where each is wrong, the first wrong value is
+        named."""
         lines = self._lines(where)
         if lines:
             wrong += self._first(fields) if fields else ""
@@ -181,7 +182,6 @@ class _Steps:
         return _Repair(wrong, "left out", lines)
 
     def _first(self, wrong: Mapping[str, pl.Expr]) -> str:
-        """The first wrong field and its value."""
         line = self.rows.filter(pl.any_horizontal(*wrong.values())).head(1)
         for name, where in wrong.items():
             for value in line.filter(where)[name]:

@@ -18,7 +18,7 @@ _KEYS = (
     *("Information", "UnixStartTime", "TimeZoneString", "StartTime", "EndTime", "Note"),
 )
 TITLES = {key.lower(): key for key in _KEYS}
-"""Keys of the header by their names in small letters."""
+"""The keys of the header by their names in lower case."""
 _OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
 _OF_JOBS = ("job", "submit", "run", "requested", "requested_time", "user")
 """The fields that are columns of a log's jobs, too."""

@@ -29,11 +29,11 @@ REQUIRED = ("submit_s", "run_s", "processors")
 
 
 def log_from_table(table: Any, processors: int, name: str) -> JobLog:
-    """Columns of SCHEMA, of which those in REQUIRED have to be there; others are left out, with a note.
+    """The log in columns of SCHEMA, of which those in REQUIRED have to be there; others are left out, with a
+    note.
 
-    Jobs are numbered from 1, estimates are exact and users unknown unless there are columns for them.
-    Raises UserError with the row, counted from 0, of a value that no job can have.
-    """
+    Jobs are numbered from 1, estimates are exact and users unknown unless there are columns for them. Raises
+    UserError with the row, counted from 0, of a value that no job can have."""
     possible_size(processors, name)
     given = _frame(table, name)
     if missing := [column for column in REQUIRED if column not in given.columns]:
@@ -80,7 +80,7 @@ def _frame(table: Any, name: str) -> pl.DataFrame:
 
 
 def _names(table: Any) -> Any:
-    """`column_names` of Arrow, `columns` of all others."""
+    """The names of columns: `column_names` of Arrow, `columns` of all others."""
     return getattr(table, "column_names", None) or table.columns
 
 

@@ -92,7 +92,7 @@ class RuntimesOnNodes:
         self._elsewhere_s = np.divide(sums, counts, out=np.full(len(counts), inf), where=counts > 0)
 
     def expected_s(self, job: Job, nodes: Sequence[int] = ()) -> float:
-        """On some nodes; without any, the mean over machine classes."""
+        """The expected run time on some nodes; without any, the mean over machine classes."""
         row = int(self._mean.job_class_of[job.id])
         elsewhere_s = float(self._elsewhere_s[row])
         columns = {int(self._class_of_node[n]) for n in nodes}

@@ -178,7 +178,7 @@ class EventQueue:
         heappush(self._heap, (time_s, self._rank[type(event)], self._pushed, event))
 
     def submit(self, time_s: float, job: Job) -> None:
-        """A job arrives that is not part of the workload."""
+        """Let a job arrive that is not part of the workload."""
         self.submissions += 1
         self.push(time_s, JobArrived(job))
 

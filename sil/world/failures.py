@@ -39,7 +39,7 @@ class RandomFailures:
     each_s: float = 0.0
 
     def changes(self, groups: Iterable[Sequence[Subject]], rng: np.random.Generator) -> Iterator[TimedChange]:
-        """Those of each group, without end. What is in one group fails and is repaired together."""
+        """The changes of each group, without end. What is in one group fails and is repaired together."""
         subjects = [tuple(group) for group in groups]
         first_s = rng.exponential(self.mean_time_between_failures_s, len(subjects))
         pending = [(float(time_s), k, False, 0) for k, time_s in enumerate(first_s)]
@@ -104,20 +104,19 @@ class FailingRuns:
 
 
 def failing_runs(probability: float, after: float, draw: float) -> FailingRuns:
-    """Of a job of which each run fails with this probability; 1: all its runs.
+    """The failing runs of a job of which each run fails with this probability; 1: all its runs.
 
     `draw` is uniform in [0, 1): one for each job, so that it fails as often under every scheduler, and no
-    less often with a greater probability. At least n runs fail with probability ** n.
-    """
+    less often with a greater probability. At least n runs fail with probability ** n."""
     return FailingRuns(inf if probability == 1.0 else log1p(-draw) // log(probability), after)
 
 
 class Hindrances:
-    """Those of one run of the harness. `most_s` is the time limit of a job, at which its runs end.
+    """The slow machines and failing runs of one run of the harness. `most_s` is the time limit of a job, at
+    which its runs end.
 
     A run is as slow as the slowest of its machines when it starts. A run that is lost or preempted before it
-    would fail does not count as one that has failed.
-    """
+    would fail does not count as one that has failed."""
 
     def __init__(
         self,

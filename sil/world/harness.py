@@ -206,7 +206,6 @@ class Harness:
         self._world.node_handlers[LocalChanged](event)
 
     def _job_arrived(self, event: ArrivalDue | JobArrived) -> None:
-        """The next one of the workload, or another one."""
         if isinstance(event, JobArrived):
             self._events.submissions -= 1
         else:
@@ -223,7 +222,8 @@ class Harness:
         self._idle_rounds = 0
 
     def _state_changed(self, event: StateChange) -> None:
-        """What changes together is down together before any notice: nothing starts there meanwhile."""
+        """Handle a change of state. What changes together is down together before any notice: nothing starts
+        there meanwhile."""
         up = event.up
         self._push_next_change()
         changed = [subject for subject in event.subjects if self._machines.change(subject, up)]
@@ -301,7 +301,8 @@ class Harness:
             self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=notice.job.id, detail=refusal)
 
     def _check_progress(self, now_s: float) -> None:
-        """A scheduler may ask for rounds while jobs run, but not for one after the other."""
+        """Raise SchedulerFault for an endless loop: a scheduler may ask for rounds while jobs run, but not
+        for one after the other."""
         n = self._idle_rounds - 1
         if now_s - self._idle_since_s >= n * LEAST_STEP_S:
             if self._next_arrival is not None or not self._machines.is_idle:

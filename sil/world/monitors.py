@@ -183,7 +183,7 @@ class NodeMonitors:
         seen.since_s = now_s
 
     def _happens(self, share: float) -> bool:
-        """Draws no random number for an impossible event."""
+        """Whether an event of this probability happens; an impossible one draws no random number."""
         return share > 0.0 and bool(self._rng.random() < share)
 
     def _report(self, node: int, now_s: float) -> None:

@@ -128,7 +128,6 @@ class NodeUsage:
         return None
 
     def _change(self, request: Request, shares: Sequence[Share], sign: int) -> None:
-        """Take (-1) or give back (1)."""
         amounts = _amounts(request)
         part = WHOLE_GPU if request.gpus is None or request.exclusive else thousandths(request.gpus.share)
         for name, amount in request.site_resources.items():

@@ -62,7 +62,7 @@ class Sharing:
         return 1.0 if self.kind in ("by_mpl", "by_cpu") else 1.0 + self.inflation * (k - 1)
 
     def slowdowns(self, node: NodeLoad) -> list[float]:
-        """Of each task on a node, relative to isolation."""
+        """The slowdown of each task on a node, relative to isolation."""
         k, available = len(node.cpu), node.available - self.overhead
         if self.kind == "by_mpl":
             return [float(k + node.local_tasks)] * k
@@ -157,7 +157,7 @@ class TimeSharedCluster:
         return len(self.memory_mb)
 
     def with_limits(self, most_jobs: int = 4, most_cpu: float = MOST_CPU) -> TimeSharedCluster:
-        """With limits on a node's parallel multiprogramming level and its summed CPU requirements."""
+        """A copy with limits on a node's parallel multiprogramming level and its summed CPU requirements."""
         return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
 
     def with_local_users(self, share_of_nodes: float) -> TimeSharedCluster:
@@ -166,6 +166,7 @@ class TimeSharedCluster:
     def with_coscheduling(
         self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0
     ) -> TimeSharedCluster:
-        """With imperfect coscheduling in the fluid model: communication lost, CPU overhead, and delay."""
+        """A copy with imperfect coscheduling in the fluid model: communication lost, CPU overhead, and
+        delay."""
         sharing = Sharing(coscheduling_loss=loss, overhead=overhead)
         return replace(self, sharing=sharing, control_delay_s=control_delay_s)

@@ -25,13 +25,13 @@ from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.readers import Memory, beginning, read_bytes, read_text
 
 EACH = 96.0
-"""Bytes of memory that a byte of text takes as numbers, at most."""
+"""The most memory, in bytes, that a byte of text takes as numbers."""
 INFINITE = ("inf", "+inf", "infinity", "+infinity")
 """Texts for where a job cannot run."""
 NO_NUMBER = "is not a number, or too great for one"
 
 _MISSING = ("", "nan", "na", "n/a", "null", "none")
-"""Texts in place of a number; no names of machines."""
+"""Texts for a missing number; no names of machines."""
 _INDEX = ("job", "jobs", "job_id", "jobid", "task", "index", "id", "row")
 
 
@@ -111,7 +111,7 @@ def _row(cells: list[str], where: str) -> Iterator[float]:
 
 
 def number_of(text: str) -> float:
-    """NaN for a text that is no number, or too great a one."""
+    """The number of a text; NaN for a text that is no number, or too great a one."""
     if text.lower() in INFINITE:
         return inf
     value = float(text) if is_decimal(text) else nan
@@ -120,11 +120,11 @@ def number_of(text: str) -> float:
 
 _MAGIC = b"\x93NUMPY"
 _SIZE = 8
-"""Bytes of a number in memory."""
+"""The bytes of a number in memory."""
 _HEADER = re.compile(r"[\w\s'\"<>=|(){}\[\],:-]{,400}", re.ASCII)
 _MOST_AXES = 32
 _KINDS = "iuf"
-"""Integers, with or without a sign, and floating-point numbers."""
+"""The kinds of numbers: integers, with or without a sign, and floating-point numbers."""
 
 
 def is_npy(path: Path) -> bool:

@@ -33,7 +33,7 @@ Text = Annotated[str, AfterValidator(_text)]
 
 # Strict: neither true nor "10" is a number here.
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
-"""As wide as an integer column of every database."""
+"""A priority, as wide as an integer column of every database."""
 
 WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
@@ -41,7 +41,7 @@ WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Megabytes = Annotated[int, Field(ge=0, lt=MOST, strict=True)]
 Amount = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
-"""Of a countable resource: bytes of a disk are more than an integer column holds."""
+"""An amount of a countable resource: bytes of a disk are more than an integer column holds."""
 
 
 def _by_name(amounts: dict[str, int]) -> dict[str, int]:
@@ -49,7 +49,7 @@ def _by_name(amounts: dict[str, int]) -> dict[str, int]:
 
 
 Amounts = Annotated[dict[Name, Amount], AfterValidator(_by_name)]
-"""How much there is, or is requested, of each countable resource."""
+"""The amount of each countable resource."""
 
 
 def _at_most(counts: dict[str, int]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".lzma", ".zst")
-"""Of the names of compressed files."""
+"""The suffixes of compressed files."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ _FORMATS = (
 
 
 def compression_of(raw: BufferedReader) -> Compression | None:
-    """By the first bytes of a file, which are not consumed; None if it is in none of these formats."""
+    """The format of a file by its first bytes, which are not consumed; None if it is none of these."""
     first = raw.peek(512)
     return next((each for each in _FORMATS if first.startswith(each.first, each.at)), None)
 
@@ -80,7 +80,7 @@ _MARKED = {
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
-"""By byte order mark; that of UTF-16 begins one of UTF-32."""
+"""The encoding by byte order mark; that of UTF-16 begins one of UTF-32."""
 _UNMARKED = {
     "UTF-32LE": rb"[\t-~]\0\0\0", "UTF-32BE": rb"\0\0\0[\t-~]",
     "UTF-16LE": rb"[\t-~]\0[\t-~]\0", "UTF-16BE": rb"\0[\t-~]\0[\t-~]",
@@ -131,7 +131,7 @@ codecs.register_error(ELSE_LATIN_1, _latin_1)
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 MOST_DIGITS = 4_000
-"""Python converts no whole number of more than 4,300 digits."""
+"""The most digits of a whole number: Python converts none of more than 4,300."""
 
 
 def is_whole(text: str) -> bool:
@@ -152,7 +152,7 @@ def is_decimal(text: str) -> bool:
 
 
 FORMULA = r"^[=@+\-\t\r\n'＝＋－＠]"
-"""What a formula begins with, or what was written for one."""
+"""Matches the beginning of a formula, or of what was escaped as one."""
 NUMBER = r"^[+\-][\d.,]*([eE][+\-]?\d+)?( ?%)?$"
 _FORMULA, _NUMBER = re.compile(FORMULA), re.compile(NUMBER)
 
@@ -164,5 +164,5 @@ def escaped(text: str) -> str:
 
 
 def unescaped(cell: str) -> str:
-    """The text that was written so."""
+    """The text of which `escaped` made this cell."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell

@@ -10,7 +10,7 @@ from scheduler import UserError
 from scheduler.messages import printable
 
 MOST = 1e15
-"""No number of seconds, megabytes or jobs is greater, in a file or in the database."""
+"""The greatest number of seconds, megabytes or jobs, in a file or in the database."""
 
 
 class InvalidFile(UserError):
@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
 
 
 _options: ContextVar[Collection[str] | None] = ContextVar("options", default=None)
-"""Those of the command that runs; None in a program in Python."""
+"""The options of the command that runs; None in a program in Python."""
 
 
 @contextmanager
@@ -70,4 +70,4 @@ _KEYWORDS = {
     "--slurm-step": "slurm_step_s",
     "--pause-at": "pause_at_s",
 }
-"""In Python, where they have other names."""
+"""The names of options in Python, where they differ."""

@@ -38,7 +38,7 @@ VARIABLE = "SIL_INPUT_MEMORY_MB"
 """The environment variable with the limit, in megabytes (10^6 bytes)."""
 DEFAULT_MB = 4096
 OF_JSON = 24.0
-"""Bytes of memory that a byte of JSON takes as objects, at most."""
+"""The most memory, in bytes, that a byte of JSON takes as objects."""
 _MB = 1e6
 
 
@@ -61,7 +61,7 @@ class Memory:
         self._taken, self._most = 0.0, most_bytes()
 
     def take(self, n_bytes: float) -> None:
-        """Raises InvalidFile if that is more than there may be."""
+        """Raise InvalidFile if that is more than there may be."""
         self._taken += n_bytes
         if self._taken > self._most:
             raise InvalidFile(
@@ -72,7 +72,7 @@ class Memory:
 
 
 def amount(n_bytes: float) -> str:
-    """Megabytes, or a greater unit."""
+    """An amount of memory in megabytes, or a greater unit."""
     for unit in ("MB", "GB", "TB", "PB"):
         n_bytes /= 1000 if unit != "MB" else _MB
         if n_bytes < 1000:
@@ -81,7 +81,7 @@ def amount(n_bytes: float) -> str:
 
 
 LINES = 1024
-"""A line may take this part of the memory that an input may take."""
+"""The part of the memory that an input may take which a line may take."""
 _BUFFER = 2**17
 
 
@@ -150,12 +150,12 @@ def digest(path: Path) -> str:
 
 
 def forget_pipes() -> None:
-    """What is read from pipes afterwards is new."""
+    """Forget pipes: what is read from them afterwards is new."""
     _pipes.clear()
 
 
 class _Bounded(io.RawIOBase):
-    """A file of which no more is read than an input may have."""
+    """A file that is read only up to the memory that an input may take."""
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ def _not_decompressed(path: Path, error: Exception) -> InvalidFile:
 
 def no_link(path: Path) -> Path:
     """The path, at which there is no symbolic link and no pipe any more: a folder of results may come from
-    somebody else, and writing there must change no file elsewhere, and not wait for a reader."""
+    another user, and writing there must change no file elsewhere, and not wait for a reader."""
     if path.is_symlink() or path.is_fifo():
         path.unlink()
     return path

@@ -116,7 +116,6 @@ class _Reader:
         self.lines[path] = line
 
     def _next(self) -> str:
-        """Skip blanks, line ends and comments. Returns the next character, "" at the end."""
         self._take(_BLANK)
         return self._text[self._at : self._at + 1]
 
@@ -130,7 +129,6 @@ class _Reader:
 
 
 def _decoded(keys: str) -> list[str]:
-    """The single keys of a dotted key, without their quotes."""
     table = tomllib.loads(f"{keys} = 0")
     decoded = []
     while isinstance(table, dict):
@@ -141,9 +139,9 @@ def _decoded(keys: str) -> list[str]:
 
 Model = TypeVar("Model", bound=BaseModel)
 EACH = 128.0
-"""Bytes of memory that a byte of TOML takes as objects, at most."""
+"""The most memory, in bytes, that a byte of TOML takes as objects."""
 MOST_PARTS = 100
-"""Of a dotted key. The memory that the parser takes for it grows with their square."""
+"""The most parts of a dotted key. The memory that the parser takes for it grows with their square."""
 _MORE_PARTS = re.compile(rf"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){{{MOST_PARTS}}}""")
 
 
@@ -177,7 +175,6 @@ def parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def _not_toml(message: str, text: str, path: Path) -> str:
-    """The parser's message, with its line in the usual place."""
     if at_line := re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", message, re.DOTALL):
         reason, line = at_line[1], int(at_line[2])
     else:
@@ -307,7 +304,6 @@ def _as_toml(value: Any) -> str:
 
 
 def _dotted(location: Location) -> str:
-    """A location as a dotted key; an index counts from 0."""
     name = ""
     for part in location:
         if isinstance(part, int):

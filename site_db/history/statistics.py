@@ -18,7 +18,7 @@ from math import ceil, fsum, log, sqrt
 import numpy as np
 
 ACCURACY = 0.01
-"""Greatest relative error of a quantile."""
+"""The greatest relative error of a quantile."""
 
 _GAMMA = (1 + ACCURACY) / (1 - ACCURACY)
 _BINS_PER_E_FOLD = 1 / log(_GAMMA)
@@ -32,7 +32,6 @@ class QuantileSketch:
     __slots__ = ("_counts",)
 
     def __init__(self, values: Iterable[float] = ()) -> None:
-        """The sketch of some positive values."""
         self._counts = Counter[int]()
         self.add(values)
 
@@ -150,7 +149,7 @@ class RunStatistics:
 
     @property
     def deviation_s(self) -> float | None:
-        """Standard deviation, from n - 1; None of fewer than two runs."""
+        """The standard deviation, from n - 1; None of fewer than two runs."""
         return sqrt(self.squares_s2 / (self.count - 1)) if self.count > 1 else None
 
     @property
@@ -170,7 +169,7 @@ class RunStatistics:
 
 
 def merged(parts: Sequence[RunStatistics]) -> RunStatistics:
-    """Statistics of the runs of all."""
+    """The statistics of the runs of all parts."""
     return reduce(RunStatistics.merged, parts, RunStatistics())
 
 

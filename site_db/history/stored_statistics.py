@@ -22,8 +22,8 @@ MOMENTS = tuple(moment.name for moment in fields(RunStatistics))
 STORED = (*MOMENTS, "sketch")
 """The columns of a row of statistics and of its snapshots."""
 Run = Mapping[str, Any]
-"""A completed run on a machine, on an unknown machine of a class, or on a cluster: columns of its row of the
-execution history."""
+"""A row of the execution history: a completed run on a machine, on an unknown machine of a class, or on a
+cluster: columns of its row of the execution history."""
 
 
 class Key(NamedTuple):

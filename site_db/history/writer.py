@@ -26,8 +26,8 @@ from site_db.history.stored_statistics import (
 from site_db.rows import add_to_rows, insert_rows
 
 SNAPSHOT_EVERY = 4096
-"""Runs of a site after which all statistics that changed are copied: the statistics as of any run are at most
-this many runs, and one batch, from a snapshot."""
+"""The number of runs of a site after which all statistics that changed are copied: the statistics as of any
+run are at most this many runs, and one batch, from a snapshot."""
 
 
 class HistoryWriter:

@@ -91,8 +91,8 @@ class JobsOnNodes(LogBuilder):
         ]
 
     def finish(self) -> Iterator[str]:
-        """A class of which no run has completed is expected to run as long as those that did not. Time limits
-        are the longest that were requested, as far as the partitions allow."""
+        """Estimate a class of which no run has completed by those that did not. Time limits are the longest
+        that were requested, as far as the partitions allow."""
         row, request, place = schema.ExecutionStatisticsRow, schema.RequestRow, schema.AllowedPlaceRow
         experienced = set(self._session.scalars(of_site(self._site_id, row.job_class_id)))
         ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
@@ -164,7 +164,6 @@ class JobsOnNodes(LogBuilder):
         return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
 
     def _ran_on(self, job: LoggedJob, place: int) -> str:
-        """The machine class that a run counts for."""
         for node in job.nodes:
             if node not in self._machine_class:
                 self._unknown_nodes.setdefault(node, job.line)

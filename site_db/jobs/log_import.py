@@ -20,10 +20,11 @@ from site_db.jobs.writer import BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
 
 AT_A_TIME = 20_000
-"""Jobs in a batch: for each batch, the statistics of its job classes are written and copied once."""
+"""The number of jobs in a batch: for each batch, the statistics of its job classes are written and copied
+once."""
 NO_PARTITION = "default"
 DESCRIPTION = "as its job logs tell"
-"""Of a site that is new."""
+"""The description of a new site."""
 
 
 class LogBuilder(ABC):
@@ -42,7 +43,8 @@ class LogBuilder(ABC):
         """The records of jobs, after what they name has been added to the site. Raises BadRecord."""
 
     def finish(self) -> Iterator[str]:
-        """All jobs are recorded. Sentences on what does not fit the site, and on what is assumed."""
+        """Finish, once all jobs are recorded. Returns sentences on what does not fit the site, and on what is
+        assumed."""
         return iter(())
 
     def _add_job_classes(self, names: Iterable[str]) -> list[str]:
@@ -57,7 +59,6 @@ class LogBuilder(ABC):
         return new
 
     def _allow(self, job_class: str, machine_class_id: int | None, cluster_id: int | None = None) -> None:
-        """Allow a job class on a machine class or a cluster."""
         allowed = (self._names.job_classes[job_class], machine_class_id, cluster_id)
         if allowed not in self._allowed:
             self._allowed.add(allowed)
@@ -66,7 +67,6 @@ class LogBuilder(ABC):
             self._new_places.append({**dict(zip(columns, allowed, strict=True)), "command_line": ""})
 
     def _flush(self) -> None:
-        """Write additions."""
         insert_rows(self._session, schema.AllowedPlaceRow, self._new_places)
         self._new_places = []
         self._session.flush()

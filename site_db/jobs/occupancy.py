@@ -19,7 +19,7 @@ from site_db.site_file.cluster import Cluster
 
 NO_PARTITION = "default"
 BYTES_OF_A_PLACE = 150
-"""Of memory, for a job on a node, also while they are sorted."""
+"""The memory, in bytes, for a job on a node, also while they are sorted."""
 UNNAMED = "gpu"
 """The type of GPUs whose type accounting does not state."""
 
@@ -35,7 +35,7 @@ class Overbooked(NamedTuple):
 
 @dataclass
 class _Used:
-    """Of one node: the largest amounts that a job needs of it, and the partitions of jobs."""
+    """What one node must have: the largest amounts that a job needs of it, and the partitions of jobs."""
 
     cpus: int = 1
     memory_mib: int = 0
@@ -123,7 +123,6 @@ class Occupancy:
         return Cluster(nodes, {name: Partition(name) for name in partitions}, {}, has_memory)
 
     def _most(self, amounts: array[int]) -> NDArray[np.int64]:
-        """The most that was used of each node at a time."""
         most = np.zeros(len(self._used), dtype=np.int64)
         used, row = self._sweep(amounts)
         np.maximum.at(most, np.array(self._node)[row], used)

@@ -45,7 +45,7 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
 
 
 SIZES = 10
-"""The sizes of a class are represented by so many quantiles: the middles of its tenths."""
+"""The number of quantiles that represent the sizes of a class: the middles of its tenths."""
 DAY_S = 86_400.0
 
 
@@ -97,7 +97,7 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
 def _of_last(
     session: Session, days: float | None, there: tuple[ColumnElement[bool], ...], *columns: Any
 ) -> Sequence[Any]:
-    """Columns of jobs in order of submission; of those of the last `days` if given."""
+    """Columns of jobs in order of submission, or only of those of the last `days`."""
     if days is not None:
         last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
         there = (*there, JobRow.submitted_unix_s >= (last_s or 0.0) - days * DAY_S)
@@ -127,8 +127,8 @@ _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
 
 @dataclass
 class Demand:
-    """Of some jobs: their number, how many completed, the hours of the CPUs and GPUs that they kept from
-    others (`Cluster.held`), and the sum of their waiting times."""
+    """What some jobs used: their number, how many completed, the hours of the CPUs and GPUs that they kept
+    from others (`Cluster.held`), and the sum of their waiting times."""
 
     jobs: int = 0
     completed: int = 0

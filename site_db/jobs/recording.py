@@ -48,7 +48,7 @@ _OF_JOB = tuple(COLUMNS.get(field.name, field.name) for field in fields(JobRecor
 _SOURCE, _JOB = TypeAdapter(Source), TypeAdapter(JobRecord)
 _PREDICTIONS = TypeAdapter(tuple[PredictedTurnaround, ...])
 EACH = 16.0
-"""Bytes of memory that a byte of a row takes as a job, about."""
+"""The memory, in bytes, that a byte of a row takes as a job, about."""
 REQUIRED = ("job_class", "started_unix_s", "run_time_s")
 
 
@@ -134,7 +134,7 @@ _Kind = TypeVar("_Kind")
 
 
 def _valid(kind: TypeAdapter[_Kind], given: Mapping[str, object], defaults: Mapping[str, object]) -> _Kind:
-    """Raises ValueError with a sentence on the first wrong value that is given."""
+    """The value of a field. Raises ValueError with a sentence on the first wrong value that is given."""
     data = {**defaults, **given}
     try:
         return kind.validate_python(data)
@@ -145,7 +145,7 @@ def _valid(kind: TypeAdapter[_Kind], given: Mapping[str, object], defaults: Mapp
 
 
 def _check(job: JobRecord, now_unix_s: float) -> None:
-    """Raises ValueError for values that contradict one another, and for a run that ended later than now."""
+    """Raise ValueError for values that contradict one another, and for a run that ended later than now."""
     if job.resource is not None and job.machine_class is not None:
         raise ValueError("either a resource or a machine_class, not both")
     if job.started_s is not None and job.submitted_s > job.started_s:

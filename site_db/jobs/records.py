@@ -16,7 +16,7 @@ from site_db.files.input_errors import MOST, InvalidFile, quoted
 from site_db.slurm.output import Tres
 
 CLOCKS_AGREE_TO_S = 86_400.0
-"""Tolerated difference of clocks: only a later time is in the future."""
+"""The tolerated difference of clocks, in seconds: only a later time is in the future."""
 
 
 def _plain(text: object) -> object:
@@ -67,7 +67,7 @@ class JobState(StrEnum):
 
 
 class DemandBy(StrEnum):
-    """By what the demand of jobs is added up."""
+    """The attribute by which the demand of jobs is added up."""
 
     PARTITION = "partition"
     ACCOUNT = "account"
@@ -93,7 +93,7 @@ class PredictedTurnaround:
 
 
 COLUMNS = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
-"""In CSV files, fields of jobs with other names."""
+"""The names in CSV files of fields that have other ones there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,11 @@ class LoggedJob:
     program: str
     """The executable or the job's name; the partition if the log has neither."""
     partition: str
-    """Empty if the log does not say."""
+    """The partition; empty if the log does not say."""
     processors: int
     """1 or more."""
     nodes: tuple[str, ...]
-    """Empty if the log does not say."""
+    """The names of its nodes; empty if the log does not say."""
     submitted_unix_s: float
     started_unix_s: float
     ended_unix_s: float
@@ -177,7 +177,7 @@ class LoggedJob:
     resources: Tres = field(default_factory=Tres)
     """What it requested, where the log says."""
     state: str = COMPLETED
-    """COMPLETED, or what else ended it: then it used its nodes, but tells nothing about run times."""
+    """COMPLETED, or what else ended the job: then it used its nodes, but says nothing about run times."""
     account: str = ""
     qos: str = ""
     constraints: str = ""
@@ -188,7 +188,7 @@ class LoggedJob:
     submit_line: str = ""
     """The command with which it was submitted; empty where columns of its row were repaired."""
     line: int = field(default=0, compare=False)
-    """In the log."""
+    """The line in the log."""
 
 
 class Refused(Exception):
@@ -227,7 +227,7 @@ class Tally:
         self.remarked.setdefault(remark, {})[number] = None
 
     def remarks(self) -> Iterator[str]:
-        """A sentence for each."""
+        """A sentence for each remark."""
         for remark, jobs in self.remarked.items():
             first = next(iter(jobs))
             yield (

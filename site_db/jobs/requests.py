@@ -25,8 +25,8 @@ _COUNTED = re.compile(rf"({_NAME})\*(\d{{1,9}})")
 
 @lru_cache(4_096)
 def features_of(constraint: str, nodes: int) -> frozenset[str] | None:
-    """The features of `Request`, of a job on so many nodes; None if they are not the same on each of its
-    nodes, or have another structure than alternatives (|) of which all (&) are needed."""
+    """The features of `Request`, of a job on this number of nodes; None if they are not the same on each of
+    its nodes, or have another structure than alternatives (|) of which all (&) are needed."""
     text = re.sub(r"\s", "", constraint)
     if nodes == 1 and text.startswith("[") and text.endswith("]"):
         text = text[1:-1]  # all nodes have the same of several features
@@ -38,7 +38,7 @@ def features_of(constraint: str, nodes: int) -> frozenset[str] | None:
 
 
 def _parts(text: str) -> list[str]:
-    """What & joins outside of parentheses."""
+    """The parts of a text that & joins outside of parentheses."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -110,15 +110,15 @@ class LoggedRequests:
         self._places: dict[object, int] = {}
         self._counts: list[int] = []
         self._ignored: list[tuple[str, ...]] = []
-        """Of each request, sentences about what is ignored."""
+        """Sentences about what is ignored of each request."""
         self._features = frozenset[str]().union(*(node.features for node in cluster.nodes.values()))
         self._cpus_of_a_node: dict[frozenset[str], float] = {}
-        """Of each of the nodes in partitions; infinite if they differ."""
+        """The CPUs of each of the nodes in partitions; infinite if they differ."""
         self._first: list[str] = []
         """How many jobs have each request, and the number of the first."""
 
     def count(self, job: LoggedJob) -> int:
-        """One more job. Returns the place of its request in `all`."""
+        """Count one more job. Returns the place of its request in `all`."""
         place = self.place(job)
         self._counts[place] += 1
         return place
@@ -143,8 +143,8 @@ class LoggedRequests:
         return self._places[key]
 
     def ignored(self) -> Iterator[str]:
-        """A sentence for each thing that jobs request, and that neither the site nor a node has or the model
-        does not know."""
+        """A sentence for each resource or feature that jobs request, and that neither the site nor a node has
+        or the model does not know."""
         found = Counter[str]()
         for sentences, n in zip(self._ignored, self._counts, strict=True):
             found.update(dict.fromkeys(sentences, n))
@@ -229,7 +229,7 @@ class LoggedRequests:
         )
 
     def _of_site(self, tres: Tres) -> dict[str, int]:
-        """What it requests of the resources that the cluster declares."""
+        """The resources that it requests among those that the cluster declares."""
         found = Counter[str]()
         for name, amount in tres.site_resources.items():
             if amount and (declared := self._cluster.site_resource(name)) is not None:
@@ -238,7 +238,7 @@ class LoggedRequests:
 
 
 def _gpus(tres: Tres, nodes: int) -> Gpus | None:
-    """On each node. GPUs of several types are of any of these."""
+    """The GPUs on each node. Those of several types are of any of these."""
     if not tres.gpus:
         return None
     types = frozenset() if "" in tres.gpus else frozenset(tres.gpus)

@@ -260,7 +260,6 @@ _REFUSED: dict[float, str] = {
 
 
 def _refusal(row: Row) -> str:
-    """Why a row is no completed run; empty if it is one."""
     started_s, ended_s = _run_of(row)
     rules = (
         (row.status not in _REFUSED, "a status that the format does not have"),

@@ -23,7 +23,7 @@ from site_db.sites import find_site
 
 MOST_NAMES_SHOWN = 10
 KEYS_AT_A_TIME = 500
-"""In one query."""
+"""The most keys in one query."""
 MOST_USERS = 2**31 - 1
 """The position of a user who is not listed: after all who are."""
 
@@ -97,7 +97,7 @@ class JobWriter:
         return session.scalar(query.limit(1)) is not None
 
     def ids_of(self, session: Session, sources: Sequence[Source]) -> dict[str, int]:
-        """The ids of those sources by key of which anything was recorded before."""
+        """The ids, by key, of those sources of which anything was recorded before."""
         row, keys, found = schema.SourceRow, [source.key for source in sources], dict[str, int]()
         for k in range(0, len(keys), KEYS_AT_A_TIME):
             some = row.key.in_(keys[k : k + KEYS_AT_A_TIME])
@@ -106,7 +106,7 @@ class JobWriter:
         return found
 
     def put(self, session: Session, sources: Sequence[Source]) -> dict[str, int]:
-        """The ids of sources by key; those that are new are added."""
+        """Add the sources that are new. Returns the ids of all by key."""
         found = self.ids_of(session, sources)
         of_site = {"site_id": self._site_id}
         new = {source.key: source for source in sources if source.key not in found}
@@ -188,7 +188,6 @@ class JobWriter:
         }
 
     def _run(self, job: JobRecord, row: Mapping[str, Any]) -> Run:
-        """The run of a job that is done."""
         who, time_s = f"job {job.number}", job.run_time_s
         if time_s is None or not 0.0 < time_s < MOST:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
@@ -258,7 +257,8 @@ _PREDICTION = (
 
 
 def _predictions(job: JobRecord) -> Iterator[tuple[Any, ...]]:
-    """Of run time and turnaround, as far as known: the columns _PREDICTION from the quantity on."""
+    """The predictions of run time and turnaround, as far as known: the columns _PREDICTION from the quantity
+    on."""
     if job.expected_s is not None:
         yield "run_time", job.started_s, job.expected_s, job.run_time_s, "", None, None, None, None, ""
     begin_s, end_s = job.submitted_s, job.ended_s

@@ -50,7 +50,8 @@ def make_tables(engine: sa.Engine) -> None:
 
 @cache
 def _tables_of_sqlite() -> list[str]:
-    """Statements, which take longer to compile than to execute: plans make a small file for each option."""
+    """The statements that create all tables, which take longer to compile than to execute: plans make a small
+    file for each option."""
     found: list[str] = []
     engine: MockConnection = sa.create_mock_engine(
         "sqlite://", lambda made, *_: found.append(str(made.compile(dialect=engine.dialect)))

@@ -64,7 +64,7 @@ class JobRow(Base):
     queue: Mapped[str]
     account: Mapped[str] = mapped_column(default="", server_default="")
     qos: Mapped[str] = mapped_column(default="", server_default="")
-    """To whom it was charged, and its quality of service, where the source has these."""
+    """The quality of service, where the source has it."""
     size: Mapped[Positive | None]
     state: Mapped[str]
     reason: Mapped[str] = mapped_column(default="")
@@ -75,7 +75,7 @@ class JobRow(Base):
     ended_unix_s: Mapped[float | None]
     preemptions: Mapped[Whole] = mapped_column(default=0)
     time_limit_s: Mapped[Positive | None]
-    """As requested by the user."""
+    """The time limit that the user requested."""
     run_number: Mapped[int | None]
     """The number of its completed run in the history, which may be pruned before the job is."""
 
@@ -167,8 +167,8 @@ class _Moments:
 
 
 class ExecutionStatisticsRow(_Moments, Base):
-    """Statistics of the runs of one job class in one place: on all machines of a class, on one machine, or
-    on a cluster with so many members."""
+    """Statistics of the runs of one job class in one place: on all machines of a class, on one machine, or on
+    a cluster with this number of members."""
 
     __tablename__ = "execution_statistics"
     __table_args__ = (

@@ -33,20 +33,21 @@ NAMING = {
 Share = Annotated[float, Field(gt=0, le=1)]
 _POSITIVE = ("positive", "{0} > 0 AND {0} < 1e15")
 _NOT_NEGATIVE = ("not_negative", "{0} >= 0 AND {0} < 1e15")
-"""As in files (`files.input_errors.MOST`); infinity is greater, and PostgreSQL's NaN too."""
+"""The check of numbers that are not negative, as in files (`files.input_errors.MOST`); infinity is greater,
+and PostgreSQL's NaN too."""
 CHECKS: dict[Any, tuple[str, str]] = {
     **dict.fromkeys((Positive, WholeNumber, Amount), _POSITIVE),
     **dict.fromkeys((NotNegative, Whole, Megabytes), _NOT_NEGATIVE),
     Share: ("is_a_share", "{0} > 0 AND {0} <= 1"),
     Name: ("not_empty", "{0} <> ''"),
 }
-"""By the type of a column: the end of the constraint's name, and its condition."""
+"""The end of a constraint's name, and its condition, by the type of a column."""
 ON_POSTGRESQL = "postgresql"
 """The key of what only PostgreSQL has, in the `info` of a table or an index."""
 
 
 class Base(DeclarativeBase):
-    """Columns of the types of site files have the checks of these types."""
+    """The base of all tables. Columns of the types of site files have the checks of these types."""
 
     metadata = MetaData(naming_convention=NAMING)
     type_annotation_map = dict.fromkeys((Amount, Megabytes), BigInteger)
@@ -68,8 +69,8 @@ def part_of(table: str, **options: Any) -> MappedColumn[Any]:
 
 
 def related(table: str, **columns: Any) -> Any:
-    """The class of rows that relate rows of tables, which are given by the columns with their ids, to one
-    another, to names, and to amounts, which are given by their types."""
+    """The class of rows that relate rows of tables, which the columns with their ids name, to one another, to
+    names, and to amounts, which are given by their types."""
     made: dict[str, Any] = {"__tablename__": table, "__annotations__": {}}
     for column, of in columns.items():
         if isinstance(of, str):
@@ -86,13 +87,13 @@ def one_of(column: str, *values: str) -> CheckConstraint:
 
 
 def exactly_one(*columns: str) -> CheckConstraint:
-    """One of these columns is filled."""
+    """The constraint that one of these columns is filled."""
     filled = " + ".join(f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END" for column in columns)
     return CheckConstraint(f"{filled} = 1", name="one_place")
 
 
 def members_of_clusters() -> CheckConstraint:
-    """Clusters have a number of members, machines have none."""
+    """The constraint that clusters have a number of members, and machines have none."""
     return CheckConstraint(
         "(cluster_id IS NULL AND members IS NULL) OR "
         "(cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
@@ -180,7 +181,7 @@ class MachineRow(OfSite, Base):
     machine_class_id: Mapped[int]
     processors: Mapped[WholeNumber] = mapped_column(default=1)
     threads_per_core: Mapped[WholeNumber] = mapped_column(default=1, server_default="1")
-    """So many of the processors are on one core, which jobs do not share."""
+    """The number of processors on one core, which jobs do not share."""
     slots: Mapped[WholeNumber] = mapped_column(default=1, server_default="1")
     """The number of sequential jobs that mapping schedulers may run on it at a time."""
     memory_mb: Mapped[Positive | None]

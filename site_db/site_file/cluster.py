@@ -31,8 +31,8 @@ class Cluster:
     has_memory: bool = True
     """Whether memory is a resource that jobs request; otherwise no node runs out of it."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
-    """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
-    licence server `matlab@server`)."""
+    """The resources of the whole site, like software licences: amounts by name (`matlab`, or with its licence
+    server `matlab@server`)."""
     down: frozenset[str] = frozenset()
     """Nodes that take no jobs now."""
     notes: tuple[str, ...] = field(default=(), compare=False)
@@ -92,7 +92,7 @@ class Cluster:
         return on_servers[0] if len(on_servers) == 1 else None
 
     def takes_whole_nodes(self, partitions: frozenset[str]) -> bool:
-        """Whether a job of these partitions has its nodes for itself, since all of them are exclusive."""
+        """Whether a job of these partitions gets whole nodes, since all of them are exclusive."""
         limits = self.partitions
         return bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
 
@@ -174,7 +174,6 @@ class Cluster:
         return {}
 
     def __str__(self) -> str:
-        """For example "340 nodes with 21,760 CPUs and 160 GPUs"."""
         gpus = f" and {counted(self.gpus, 'GPU')}" if self.gpus else ""
         return f"{counted(len(self.nodes), 'node')} with {counted(self.cores, 'CPU')}{gpus}"
 
@@ -206,7 +205,7 @@ class Cluster:
 
 
 def _in_blocks(request: Request, most: int) -> Request:
-    """Tasks in blocks that are on one node, so that the job is on at most so many nodes."""
+    """Tasks in blocks that are on one node, so that the job is on at most `most` nodes."""
     size = ceil(request.chunks / most)
     gpus = request.gpus
     if size == 1 or (gpus is not None and gpus.share < 1):

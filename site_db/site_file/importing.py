@@ -85,7 +85,8 @@ def put_file(session: Session, file: SiteFile, path: Path) -> None:
 def _reset_moved_machines(
     session: Session, site: schema.SiteRow, machines: Sequence[PlainTable], before: Ids
 ) -> None:
-    """A machine that changes its class is new hardware: its earlier runs no longer count for it."""
+    """Reset the history of machines that change their class: they are new hardware, for which their earlier
+    runs do not count."""
     row = schema.MachineRow
     query = select(row.name, row.machine_class_id).where(row.site_id == site.id)
     class_of: dict[str, int] = dict(session.execute(query).all())

@@ -17,7 +17,7 @@ from math import ceil, prod
 from site_db.files.formats import is_whole
 
 MOST, MOST_IN_ALL = 100_000, 1_000_000
-"""Names in one range, and in a list; more are a typing error, which must not exhaust the memory."""
+"""The most names in one range, and in a list; more are a typing error, which must not exhaust the memory."""
 
 
 def expand(names: Iterable[str]) -> list[str]:
@@ -149,5 +149,6 @@ class Slots:
         return len(self.of_machine) + c, ceil(n_slots / self.of_member[c])
 
     def machines_with(self, n_slots: Sequence[int]) -> list[int]:
-        """The number of machines with so many slots in each cluster, of which some are perhaps not used."""
+        """The number of machines with this number of slots in each cluster, of which some are perhaps not
+        used."""
         return [ceil(n / of_one) for n, of_one in zip(n_slots, self.of_member, strict=True)]

@@ -113,7 +113,7 @@ class SiteResourceTable(Table):
 
 
 def _add_other_units(schema: dict[str, Any]) -> None:
-    """What `RequestTable` accepts beside its fields."""
+    """Describe what `RequestTable` accepts in addition to its fields."""
     schema["properties"] |= {
         "memory_mb_per_core": {"type": "integer", "minimum": 0},
         "total_gpus": {"type": "integer", "minimum": 0},
@@ -148,7 +148,7 @@ class RequestTable(Table):
     @model_validator(mode="before")
     @classmethod
     def _of_each(cls, data: Any) -> Any:
-        """Amounts per core and in total become those of each node or task."""
+        """Convert amounts per core and in total to those of each node or task."""
         if not isinstance(data, dict):
             return data
         data = dict(data)

@@ -61,7 +61,6 @@ def slots_of(site: SiteFile) -> dict[str, int]:
 
 
 def _of_references(site: SiteFile, kind: str, known: Mapping[str, Names]) -> Iterator[Error]:
-    """Doubled and unknown names in the tables of one kind."""
     singular = KINDS[kind].singular
     for k, table in enumerate(getattr(site, kind)):
         who = f"the group of machines {k + 1}" if kind == "machines" else f"{singular} '{table.name}'"

@@ -21,7 +21,7 @@ _READ = {
     "nodeset": "NodeSet Feature Nodes",
 }
 KINDS = tuple(_READ)
-"""Keys that begin a line of their own, in small letters."""
+"""Keys that begin a line of their own, in lower case."""
 _WITHOUT_EFFECT = {
     "nodename": """BcastAddr CpuBind GresConf NodeAddr NodeHostname Parameters Port RestrictedCoresPerGPU
         SuspendTime TmpDisk Topology TRESWeights Weight""",
@@ -31,7 +31,7 @@ _WITHOUT_EFFECT = {
     "downnodes": "",
     "nodeset": "",
 }
-"""Valid, and of no use to the model."""
+"""Keys that are valid, and of no use to the model."""
 _WHO = "all users may use a partition, unless a queue ([[queues]]) has users"
 _ON_A_NODE = "partitions do not limit what a job has of a node"
 _ORDER = "the order of service is that of [[queues]]"
@@ -51,14 +51,14 @@ NOT_MODELLED = {
 _NO_EFFECT = ("", "all", "0", "1", "no", "none", "off", "unlimited", "infinite", "n/a", "-1")
 """Values that state nothing."""
 _SAME = {"procs": "cpus", "features": "feature", "shared": "oversubscribe", "socketsperboard": "sockets"}
-"""Other names of what is stated."""
+"""Other names of keys."""
 _SIMILAR = 0.8
 
 
 _KNOWN = {
     kind: {name.lower(): name for name in f"{_READ[kind]} {_WITHOUT_EFFECT[kind]}".split()} for kind in _READ
 }
-"""Keys by their names in small letters."""
+"""The keys by their names in lower case."""
 _KNOWN["partitionname"] |= {name.lower(): name for name in NOT_MODELLED}
 
 
@@ -118,7 +118,7 @@ class IgnoredKeys:
         self.ignore(whole.where, f"{pair.key}={pair.value}", what, reason)
 
     def check_first_word(self, line: Line) -> None:
-        """Raises InvalidFile for a line of a configuration that seems to be of nodes or partitions, but has
+        """Raise InvalidFile for a line of a configuration that seems to be of nodes or partitions, but has
         no `=` or another key, and for words without a key, which Slurm refuses, too."""
         if line.is_output or not line.pairs:
             return

@@ -17,9 +17,9 @@ from site_db.slurm.output import blocks, is_output, values_of
 from site_db.slurm.records import records_of
 
 MOST_NUMBER = 2**31 - 1
-"""Of a node: each is stored by itself."""
+"""The largest number of a node: each is stored by itself."""
 MOST_FILES, DEEPEST = 1000, 40
-"""Files that are included in all, and that include one another."""
+"""The most files that are included in all, and that include one another."""
 _BLANKS = " \t\n\r\v\f"
 # Possessive quantifiers (`++`) keep the time linear in the length of the text.
 _PART = re.compile(r'([\w.]++)\s*+[-+*/]?=\s*+(?:"([^"]*+)"(?!\S)|(\S++))?|(\S++)', re.ASCII)
@@ -64,9 +64,9 @@ class Line:
     values: Mapping[str, str]
     where: str
     pairs: tuple[Pair, ...] = ()
-    """As written, in a configuration file."""
+    """The pairs as written, in a configuration file."""
     is_output: bool = False
-    """Whether it is of a command, which prints more than a configuration file may have."""
+    """Whether it is a line of a command's output, which has more keys than a configuration file may have."""
 
     def get(self, *keys: str) -> str:
         return next((self.values[key] for key in keys if key in self.values), "")
@@ -83,8 +83,8 @@ class Line:
         return int(text)
 
     def check_words(self) -> None:
-        """Raises InvalidFile for what is not of the form key=value, like the second word of
-        `MaxTime=2 days`."""
+        """Raise InvalidFile for what is not of the form key=value, like the second word of `MaxTime=2
+        days`."""
         for before, pair in zip((None, *self.pairs), self.pairs, strict=False):
             if not pair.key:
                 after = f" after {before.key}={before.value}" if before else ""
@@ -106,7 +106,7 @@ def lines_of(path: Path, notes: list[str]) -> Iterator[Line]:
 @dataclass
 class _Reader:
     root: Path
-    """Relative paths of all files begin at the folder of the first one."""
+    """The folder of the first file, at which relative paths of all files begin."""
     notes: list[str]
     n_files: int = 0
 

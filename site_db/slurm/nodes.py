@@ -21,7 +21,7 @@ _EXCLUSIVE = ("NODE", "USER", "TOPO")
 
 
 def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
-    """Without its nodes. Raises InvalidFile."""
+    """The partition of a line, without its nodes. Raises InvalidFile."""
     name = line.values["partitionname"]
     what, state = f"PartitionName={name}", line.get("state").upper()
     if state not in ("", "UP"):
@@ -48,7 +48,6 @@ def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
 
 
 def _time_s(line: Line, key: str) -> float | None:
-    """Seconds of a limit; None if there is none."""
     try:
         time_s = limit_s(line.get(key))
     except ValueError as error:
@@ -100,7 +99,7 @@ def hosts(line: Line, text: str) -> list[str]:
 
 
 def takes_no_jobs(state: str) -> bool:
-    """Of a state in a form like DOWN, IDLE+DRAIN, DOWN* or MIXED+NOT_RESPONDING."""
+    """Whether a node in a state like DOWN, IDLE+DRAIN, DOWN* or MIXED+NOT_RESPONDING takes no jobs."""
     states = re.split(r"[+,]", state.upper())
     return any(
         word.rstrip(_FLAGS) in _DOWN | _SILENT or "*" in word[len(word.rstrip(_FLAGS)) :] for word in states
@@ -135,7 +134,7 @@ def hardware_of(line: Line, ignored: IgnoredKeys) -> tuple[Node, int]:
 
 
 def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
-    """As Slurm counts them: CPUs, and how many of them are on one core."""
+    """The CPUs of a node as Slurm counts them, and how many of them are on one core."""
     threads, cores, boards = (
         max(1, line.number(key, default=1)) for key in ("threadspercore", "corespersocket", "boards")
     )
@@ -188,7 +187,7 @@ def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
 
 
 def licences_of(line: Line) -> dict[str, int]:
-    """By name; one licence where no number is given. The licence server is part of the name."""
+    """The licences by name; one licence where no number is given. The licence server is part of the name."""
     licences: dict[str, int] = {}
     for part in filter(None, re.split(r"[,;\s]", line.get("licenses"))):
         match = re.fullmatch(r"(\w[\w.-]*(?:@\w[\w.-]*)?)(?::([0-9]{1,15}))?", part)

@@ -25,10 +25,11 @@ _RECORD = re.compile(r"\s*(?:NodeName|PartitionName|DownNodes|NodeSet|Include)\b
 _OF_A_COMMAND = re.compile(
     r"\s*(?:NodeName|PartitionName)=(?:[^#]*\s)?(?:CPUAlloc|CPUTot|TotalCPUs|TotalNodes)=", re.ASCII
 )
-"""No configuration has these keys, and no text of a user comes before them."""
+"""Matches the first line of a command's output: no configuration has these keys, and no text of a user comes
+before them."""
 _WORD = re.compile(r"\S++", re.ASCII)
 _FREE = ("reason", "comment", "extra", "admincomment")
-"""Keys whose values users write; they have a line for themselves, if a record has several lines."""
+"""Keys whose values users write; they have a line to themselves, if a record has several lines."""
 _WITH_BLANKS = (*_FREE, "os")
 _NAMES = """NodeName Arch CoresPerSocket CPUAlloc CPUEfctv CPUErr CPUTot CPULoad AvailableFeatures
     ActiveFeatures Features Gres GresDrain GresUsed NodeAddr NodeHostName Port BcastAddr Version RealMemory
@@ -38,7 +39,7 @@ _NAMES = """NodeName Arch CoresPerSocket CPUAlloc CPUEfctv CPUErr CPUTot CPULoad
     ExtSensorsTemp InstanceId InstanceType ReservationName Topology RestrictedCoresPerGPU GpuSpec Parameters
     TLSCertLastRenewal"""
 _KEYS = frozenset((*_WITH_BLANKS, *_NAMES.lower().split()))
-"""Only these begin a new value after one with blanks."""
+"""The keys that begin a new value after one with blanks."""
 
 
 def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -82,7 +83,7 @@ def values_of(lines: Sequence[str]) -> dict[str, str]:
 _BLANKS = re.compile(r"[ \t\n\r]*+")
 Object = Mapping[str, Any]
 _NO_VALUE, _INFINITE = (2**32 - 2, 2**64 - 2), (2**32 - 1, 2**64 - 1)
-"""Slurm's marks in whole numbers."""
+"""Slurm's marks in whole numbers for no value, and for infinity."""
 
 
 def objects_in(
@@ -178,7 +179,7 @@ def _plain(value: object) -> str:
 
 
 NO_LIMIT = ("", "unlimited", "infinite", "infinity", "partition_limit", "none", "n/a", "unknown", "-1")
-"""Texts of limits that are none, in small letters."""
+"""Texts that stand for no limit, in lower case."""
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
@@ -236,7 +237,7 @@ class Tres:
 
 @lru_cache(16_384)
 def tres_of(text: str) -> Tres:
-    """Raises BadTres."""
+    """The resources that a text states. Raises BadTres."""
     counts: dict[str, int] = {}
     gpus: dict[str, int] = {}
     others: dict[str, int] = {}

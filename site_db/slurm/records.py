@@ -57,7 +57,7 @@ _OF_PARTITION = {
     "prioritytier": "priority/tier priority_tier",
     "priorityjobfactor": "priority/job_factor priority_job_factor",
 }
-"""Keys of Slurm's text, and where JSON has them: paths, of which the first that exists counts."""
+"""The keys of Slurm's text, and where JSON has them: paths, of which the first that exists counts."""
 _FORCED = 0x8000
 _Records = dict[str, dict[str, str]]
 """Values by key and by name."""
@@ -104,7 +104,7 @@ def _name(entry: Object, where: str) -> str:
 
 
 def _put(nodes: _Records, name: str, values: dict[str, str], where: str) -> None:
-    """A node may be listed once for each of its partitions."""
+    """Add a node, which may be listed once for each of its partitions."""
     before = nodes.setdefault(name, values)
     if any(before[key] != value for key, value in values.items() if key != "partitions"):
         raise InvalidFile(f"{where}: node {name} is defined twice")
@@ -128,8 +128,8 @@ def _partition(entry: Object) -> dict[str, str]:
 
 
 def _add_of_sinfo(entry: Object, nodes: _Records, partitions: _Records, where: str) -> int:
-    """An entry of `sinfo`: nodes of one partition, of which the least and the largest are stated. Returns how
-    many."""
+    """Add an entry of `sinfo`: nodes of one partition, of which the least and the largest are stated. Returns
+    how many."""
     partition = entry.get("partition")
     name = text_at(entry, "partition/name", "partition").rstrip("*")
     if name and isinstance(partition, dict):

@@ -74,10 +74,10 @@ TIME_NEVER_GOES_BACK = "time-never-goes-back"
 
 
 LONG = 65_536
-"""From this number of facts on, a trace is first given to the fast check, which finds most of them clean;
+"""The fewest facts with which a trace is first given to the fast check, which finds most of them clean;
 loading it takes longer than following a shorter one."""
 OVER = -1
-"""In place of a run: the job has ended, or was refused."""
+"""Stands for a run: the job has ended, or was refused."""
 
 
 def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
@@ -104,7 +104,7 @@ class Invariants:
             self._clean = CleanTrace(capacity.n_machines, capacity.nodes, capacity.site_resources)
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts, with at least the columns ROW, and each time with the same."""
+        """Add the next facts, with at least the columns ROW, and each time with the same."""
         if self._clean is not None:
             self._clean.add(facts)
 
@@ -147,12 +147,12 @@ class _Checker:
         self._suspended: dict[int, int] = {}
         """The machines of each run that is stopped on machines for one at a time."""
         self._abandoned: set[int] = set()
-        """Runs that do not count."""
+        """Abandoned runs, which do not count."""
         self._failed: set[int] = set()
         self._down = 0
         self._usage = NodeUsage(capacity.nodes, capacity.site_resources) if capacity.nodes else None
         self._requests: dict[int, str | None] = {}
-        """What each job requests of nodes, as it is written in the trace."""
+        """The request of each job, as it is written in the trace."""
         self._used: dict[int, tuple[Request, Sequence[Share]]] = {}
         """What each run uses of nodes."""
         self._run_of: dict[int, int | None] = {}
@@ -231,7 +231,7 @@ class _Checker:
     def _takes(
         self, usage: NodeUsage, time_s: float, job: int, run: int, shares: Sequence[Share]
     ) -> Breach | None:
-        """A run that has started uses parts of nodes, and of the site's resources."""
+        """Record that a run that has started uses parts of nodes, and of the site's resources."""
         request = request_of(self._requests[job] or "{}")
         _, machines = self._running[run]
         why = usage.why_not(request, shares)
@@ -245,7 +245,8 @@ class _Checker:
         return None
 
     def _refused(self, time_s: float, job: int) -> Breach | None:
-        """A job is not accepted, or given up. After failed runs, that is one run after the last requeue."""
+        """Record that a job is not accepted, or given up: after failed runs, one run after the last
+        requeue."""
         self._run_of[job] = OVER
         n, most = self._n_failed[job], self._capacity.max_batch_requeue or 0
         if 0 < n <= most:
@@ -254,7 +255,7 @@ class _Checker:
         return None
 
     def _stopped(self, time_s: float, job: int, run: int) -> Breach | None:
-        """Others may use its processors."""
+        """Record that a run is suspended: others may use its processors."""
         if run not in self._running or run in self._suspended:
             message = f"run {run} of job {job} is stopped at {time_s:.12g} s, but was not running"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
@@ -326,7 +327,7 @@ class _Checker:
 
 @lru_cache(10_000)
 def _mask(machines: Intervals | None, n_machines: int) -> int:
-    """The bit mask of intervals. All machines that there are not are one, behind the last."""
+    """The bit mask of intervals. All machines that do not exist are one, behind the last."""
     mask = 0
     for low, high in machines or ():
         if not low <= high < n_machines:

@@ -18,7 +18,8 @@ LARGEST = 2**62
 """Greater amounts count as this one: what fits on an empty node is computed from the amounts themselves."""
 
 WIDEST = 50_000_000
-"""The state has an entry for each number from the least to the largest of jobs that are not over."""
+"""The most numbers from the least to the largest of jobs that are not over: the state has an entry for
+each."""
 
 
 class CleanTrace:
@@ -35,16 +36,16 @@ class CleanTrace:
         self._others = sorted({name for node in nodes for name in node.others})
         self._bit_of = {gpu: 1 << x for x, gpu in enumerate(sorted({gpu for n in nodes for gpu in n.gpus}))}
         self._number_of: dict[str, int] = {}
-        """By the text of a request."""
+        """The numbers of requests, by their text."""
         self._on_nodes = self._of_nodes() if nodes else None
         self._facts = self._on_nodes or OnMachines(n_machines)
         self._time_s = -np.inf
         self._pending: FactColumns | None = None
-        """The last facts, of whose last instant there may be more."""
+        """The last facts, whose instant may continue in the next ones."""
         self._clean, self._faulted = True, False
 
     def add(self, facts: FactColumns) -> None:
-        """The next facts, with at least the columns ROW, and each time with the same."""
+        """Add the next facts, with at least the columns ROW, and each time with the same."""
         if not self._clean or not len(facts):
             return
         if len(facts.places(Fact.FAULT)):

@@ -28,9 +28,9 @@ from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.slices import WEEK_S
 
 MOST_WEEKS = 104
-"""Of more, several make one column."""
+"""The most weeks that have a column each; of more, several make one column."""
 MOST_USERS = 20
-"""Those with the most processor-seconds are drawn."""
+"""The most users that are drawn: those with the most processor-seconds."""
 _RAN_S = pl.col("finish_time") - pl.col("starting_time")
 _HOURS = ((_RAN_S * pl.col("requested_number_of_resources")).sum() / 3_600).alias("processor-hours")
 
@@ -170,7 +170,7 @@ MEASURES: dict[str, Callable[[Floats], str]] = {
     "95th percentile of users": lambda of: f"{np.quantile(of, 0.95):,.2f}",
     "Worst user": lambda of: f"{of.max():,.2f}",
 }
-"""Of the mean slowdowns of users. Jain's index is 1 / n if one of n has all."""
+"""Measures of the mean slowdowns of users. Jain's index is 1 / n if one of n has all."""
 
 
 def fairness_table(users: pl.DataFrame, names: Sequence[str]) -> Table:

@@ -53,7 +53,7 @@ class Compared:
         return self.found["waiting_time"]
 
     def headline(self, statistics: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-        """A sentence, if the baseline has jobs."""
+        """A sentence on each difference, if the baseline has jobs."""
         mean_s = statistics[self.baseline].get("waiting_time_mean")
         if mean_s is not None:
             others = (f"{name} {_longer(each.difference)}" for name, each in self.waits.items())
@@ -113,7 +113,7 @@ class Compared:
 
 
 def _longer(difference: Interval) -> str:
-    """By how much jobs wait longer, or less long, than under the baseline."""
+    """How much longer, or less long, jobs wait than under the baseline."""
     if difference.mean == 0.0 and difference.half_width is None:
         return "the same"
     word = "more" if difference.mean >= 0.0 else "less"
@@ -125,7 +125,7 @@ def _longer(difference: Interval) -> str:
 
 
 def _limits(found: Interval, is_duration: bool, sign: str = "") -> str:
-    """Three significant digits of the largest number; durations are all in its unit."""
+    """The limits with three significant digits of the largest number; durations are all in its unit."""
     most = max(map(abs, (found.mean, found.low, found.high)))
     size, unit = unit_of(most) if is_duration else (1.0, "")
     of, scaled = most / size, found.scaled(1 / size)

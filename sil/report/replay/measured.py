@@ -15,7 +15,7 @@ from sil.report.analysis import Analysis
 from sil.workload.slices import DAY_S
 
 SENTENCES = ("fault", "refused")
-"""What summary.json has of a scheduler besides statistics."""
+"""The keys of a scheduler in summary.json that are not statistics."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Replayed:
 
 
 def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
-    """With the jobs that count, and the statistics of these; utilisation is by all jobs, in a part of the
-    time. Raises UserError if there are none."""
+    """The replays with only the jobs that count, and their statistics; utilisation is by all jobs, in a part
+    of the time. Raises UserError if there are none."""
     if not analysis.is_trimmed or not replayed.jobs:
         return replayed
     d = replayed.described

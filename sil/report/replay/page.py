@@ -50,7 +50,7 @@ ESTIMATES = {
 
 
 def replay_page(replayed: Replayed, analysis: Analysis) -> Page:
-    """Raises UserError if the analysis measures no job."""
+    """The page of a replayed log. Raises UserError if the analysis measures no job."""
     d = replayed.described
     names = list(d["schedulers"])
     repairs = [f"{text}." for text in d["repairs"]]
@@ -118,7 +118,7 @@ def _comparison(measured: Replayed, names: Sequence[str], analysis: Analysis) ->
 
 
 def _sections(replayed: Replayed, jobs: Jobs, names: Sequence[str]) -> Iterator[Section]:
-    """Of the measured `jobs`; what is over time is of all."""
+    """The sections on the measured `jobs`; what is over time is on all jobs."""
     d = replayed.described
     processors, threshold = int(d["processors"]), f"{d['bounded_slowdown_threshold_s']:g} s"
     over_time = small_multiples(replayed.jobs, names, processors, int(d["gpus"]), LogClock.described(d))

@@ -1,5 +1,4 @@
-"""The driver of a clock: time passes for its daemons as far as it is told, and stands still while they
-compute."""
+"""The driver of a clock: it lets time pass for its daemons, and stop while they compute."""
 
 from __future__ import annotations
 
@@ -22,11 +21,11 @@ from sil.slurm.clock.library import Wait, built
 
 SECOND_US = 1_000_000
 FINE_S = 5.0
-"""After an event, beats are not stretched for so long."""
+"""The seconds after an event during which beats are not stretched."""
 LIMIT_S = 300.0
-"""Real time in which daemons have to come to rest after each event."""
+"""The real time, in seconds, in which daemons have to come to rest after each event."""
 ON_ITS_WAY_S = 0.001
-"""Real time in which a packet passes the kernel, also if this has other work to do."""
+"""The real time, in seconds, in which a packet passes the kernel, also if this has other work to do."""
 _DAEMON, _GUEST, _SERVANT = 0, 1, 2
 _FOREVER_US = 2**63 - 1
 
@@ -61,7 +60,7 @@ class UnknownWait(NamedTuple):
 
 
 class _Unknown(ctypes.Structure):
-    """As in `native/layout.h`."""
+    """The layout of `native/layout.h`."""
 
     _fields_ = (
         ("thread", ctypes.c_char * 16),
@@ -116,7 +115,7 @@ class Clock:
 
     @property
     def next_s(self) -> float:
-        """When the first thread is to be woken; infinite if none waits."""
+        """When the first thread wakes up; infinite if none waits."""
         at_us = self._library.sil_clock_next(self._driver)
         return math.inf if at_us == _FOREVER_US else at_us / SECOND_US
 
@@ -136,7 +135,7 @@ class Clock:
         return int(self._library.sil_clock_daemons(self._driver))
 
     def is_helped(self) -> bool:
-        """Whether a process works for the daemon that began last, which has started it; so, at rest, that
+        """Whether the daemon that began last has started a process that works for it; so, at rest, that
         daemon need not wait for time to pass."""
         tasks = Path(f"/proc/{self._library.sil_clock_last(self._driver)}/task")
         children = " ".join(_read(path) for path in tasks.glob("*/children")).split()
@@ -150,7 +149,7 @@ class Clock:
 
     def finish(self, command: subprocess.Popen[str]) -> Outcome:
         """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a
-        connection waits. No time passes while anybody computes."""
+        connection waits. No time passes while a process computes."""
         with open(os.pidfd_open(command.pid), "rb", buffering=0) as ended:
             if self._library.sil_clock_watch(self._driver, command.pid, _GUEST):
                 return Outcome.READABLE
@@ -160,22 +159,23 @@ class Clock:
                 self._library.sil_clock_forget(self._driver)
 
     def wake_on(self, handles: Sequence[int]) -> None:
-        """Advances end early when one of these handles is readable."""
+        """End advances early when one of these handles is readable."""
         self._handles = (ctypes.c_int * len(handles))(*handles)
 
     def stretch_beats(self, step_s: float) -> None:
-        """Loops of the daemons that look around each second do so each `step_s` from now on, except for
-        `FINE_S` after an `event`."""
+        """Have the loops of the daemons that look around each second do so each `step_s` from now on, except
+        for `FINE_S` after an `event`."""
         self._library.sil_clock_beats(self._driver, _us(step_s), 0)
         self._step_us = _us(step_s)
 
     def event(self) -> None:
-        """Something happened that daemons will look at: their loops do so now, and each second for some
-        time."""
+        """Note that something happened that daemons will look at: their loops do so now, and each second for
+        some time."""
         self._library.sil_clock_beats(self._driver, self._step_us, _us(self.now_s + FINE_S))
 
     def classify(self, waits: Iterable[Wait]) -> None:
-        """How the waits of daemons that are started from now on are taken; without, each is woken on time."""
+        """Set how the waits of daemons that are started from now on are taken; without, each is woken on
+        time."""
         for wait in waits:
             names = wait.thread.encode(), wait.function.encode()
             length = _us(wait.least_s), _FOREVER_US if wait.most_s == math.inf else _us(wait.most_s)
@@ -184,7 +184,7 @@ class Clock:
 
     @property
     def unknown_waits(self) -> list[UnknownWait]:
-        """Those of all daemons so far for which there was no kind."""
+        """The waits of all daemons so far for which there was no kind."""
         found: list[UnknownWait] = []
         while entry := self._library.sil_clock_unknown(self._driver, len(found)):
             one = entry.contents
@@ -193,8 +193,8 @@ class Clock:
         return found
 
     def charge_computing(self, factor: float) -> None:
-        """From now on, a second of CPU time of the daemon that began last takes `factor` seconds; with 0,
-        time stands still while it computes."""
+        """Charge computing from now on: a second of CPU time of the daemon that began last takes `factor`
+        seconds; with 0, time stands still while it computes."""
         self._library.sil_clock_charge(self._driver, factor)
 
     def settle(self) -> Outcome:
@@ -231,7 +231,7 @@ class Clock:
 
 
 def _read(path: Path) -> str:
-    """Empty if the process has ended."""
+    """The text of a file of a process; empty if the process has ended."""
     try:
         return path.read_text()
     except OSError:
@@ -244,7 +244,7 @@ def _us(time_s: float) -> int:
 
 @cache
 def _library() -> Any:
-    """Its functions release Python's lock."""
+    """The library. Its functions release Python's lock."""
     found = ctypes.CDLL(str(built()))
     driver, time_us, handles = ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_int)
     for name, returned, *given in (

@@ -24,7 +24,7 @@ LIBRARY = Path(__file__).with_name(f"preloaded{EXTENSION_SUFFIXES[0]}")
 
 @cache
 def built() -> Path:
-    """Raises UserError."""
+    """The path of the compiled library. Raises UserError if there is none."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise UserError(
             f"Slurm's controller gets simulated time on Linux with the GNU C library only, and this is "
@@ -55,9 +55,9 @@ class Pace(IntEnum):
 
 
 class Wait(NamedTuple):
-    """Of a thread with a name, in which "*" stands for any further letters; "main" is the first thread,
-    "none" any other that was not given a name. A deadline in whole seconds counts from the beginning of the
-    present one. `since` and `before` are releases."""
+    """A kind of waits of a thread with a name, in which "*" stands for any further letters; "main" is the
+    first thread, "none" any other that was not given a name. A deadline in whole seconds counts from the
+    beginning of the present one. `since` and `before` are releases."""
 
     thread: str
     function: str
@@ -69,7 +69,7 @@ class Wait(NamedTuple):
 
 
 def every(thread: str, function: str, length_s: float, pace: Pace, *releases: _Release) -> Wait:
-    """All of one length."""
+    """The waits of one length."""
     return Wait(thread, function, pace, length_s, length_s, *releases)
 
 
@@ -105,5 +105,5 @@ _WAITS = (
 
 
 def waits_of(release: _Release) -> Iterator[Wait]:
-    """Those of a release, the first that fits first."""
+    """The waits of a release; the first that fits counts."""
     return (wait for wait in _WAITS if wait.since <= release < wait.before)

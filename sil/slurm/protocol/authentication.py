@@ -18,7 +18,7 @@ _NAMES = {NONE: "auth/none", MUNGE: "auth/munge", 102: "auth/jwt"}
 
 
 class Stated:
-    """`auth/none`: whom the sender states to be, which is not checked.
+    """`auth/none`: the sender's own statement, which is not checked.
 
     A credential of this process is `packed` for a message. What is `read` is the sender of one, a Credential;
     ProtocolError is raised if it is malformed, not valid, or of another kind."""
@@ -57,7 +57,7 @@ class Munge:
     """`auth/munge`, with the daemon that listens at a socket (None: the system's)."""
 
     def __init__(self, socket: str | None = None) -> None:
-        """Raises ProtocolError if the library is missing."""
+        """Load munge's library. Raises ProtocolError if it is missing."""
         self._library = _library()
         # a context takes over the options of the credentials that it reads
         self._making, self._reading = (self._context(socket) for _ in range(2))

@@ -28,12 +28,12 @@ from sil.slurm.protocol.submission import node_names
 from sil.slurm.protocol.wire import Reader, Wire, Writer, listed, text, u16, u32
 
 LONGEST = 64 << 20
-"""In bytes; a longer message is malformed."""
+"""The longest message, in bytes; a longer one is malformed."""
 NO_CREDENTIAL, HAS_ADDRESSES = 1 << 6, 1 << 7
 """Flags: no credential is between header and body (of answers, since 24.05); addresses of nodes with a
 credential are in the header (since 23.11)."""
 _HTTP = 0x48545450
-"""In place of a length: since 25.11, a controller answers so what it does not understand."""
+"""Replaces a length: since 25.11, a controller answers so what it does not understand."""
 
 
 class Forward(NamedTuple):
@@ -47,7 +47,8 @@ class Forward(NamedTuple):
 
 
 class Returned(NamedTuple):
-    """What one of the nodes to which a message was forwarded has answered. `error` is that of reaching it."""
+    """What one of the nodes to which a message was forwarded has answered. `error` says whether it was
+    reached."""
 
     node: str | None
     body: Any
@@ -70,7 +71,7 @@ class Message(NamedTuple):
     returned: tuple[Returned, ...] = ()
     origin: Address | None = None
     credential: Any = None
-    """Of a received message; one that is sent gets a new one."""
+    """The credential of a received message; one that is sent gets a new one."""
 
 
 def message(body: Any, type: MessageType | None = None, version: int = V22_05) -> Message:
@@ -132,7 +133,7 @@ def length_of(prefix: bytes) -> int:
 
 
 def _header(wire: Wire, message: Message, body_length: int) -> tuple[Message, int]:
-    """Packs a header, or reads it: the message without its body, and the length of that."""
+    """Pack a header, or read it: the message without its body, and the length of that."""
     try:
         version, flags = u16(wire, message.version), u16(wire, message.flags)
         if version < V22_05:
@@ -146,7 +147,7 @@ def _header(wire: Wire, message: Message, body_length: int) -> tuple[Message, in
 
 
 def _forward(wire: Wire, value: Forward | None) -> Forward | None:
-    """None if the number of nodes is 0."""
+    """The nodes to forward to; None if their number is 0."""
     given = value or Forward(0)
     n_nodes = u16(wire, given.n_nodes)
     if not n_nodes:
@@ -195,7 +196,6 @@ def send(connection: socket.socket, message: Message, authentication: Authentica
 
 
 def _bytes(connection: socket.socket, length: int) -> bytes:
-    """Raises ProtocolError if the connection ends before."""
     found = bytearray()
     while len(found) < length:
         part = connection.recv(min(length - len(found), 1 << 20))
@@ -224,7 +224,6 @@ def reply(request: Message, first: str = "", code: int | None = None) -> Message
 
 
 def _answer(request: Message, node: str, code: int | None) -> Any:
-    """An error if the request is not known here."""
     match request.type:
         case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             return Pinged()

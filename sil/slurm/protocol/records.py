@@ -21,8 +21,8 @@ class Address(NamedTuple):
 
 
 def address(wire: Wire, value: Address | None) -> Address | None:
-    """None has no family. IPv4 addresses and all ports are packed with their bytes in the order of the
-    processor, which here is little-endian."""
+    """An address; None has no family. IPv4 addresses and all ports are packed with their bytes in the order
+    of the processor, which here is little-endian."""
     given = value or Address("0.0.0.0", 0)
     v6 = ":" in given.host
     family = u16(wire, 0 if value is None else socket.AF_INET6 if v6 else socket.AF_INET)
@@ -98,7 +98,7 @@ KINDS: dict[str, tuple[Kind, Any]] = {
     "components": (listed(record("JobDescription"), u16), ()),
     "files": (listed(record("ConfigurationFile")), ()), "energies": (listed(record("Energy"), u16), ()),
 }  # fmt: skip
-"""With what a field has by default, and in versions without it."""
+"""The kinds of fields, with what a field has by default, and in versions without it."""
 
 
 class Field(NamedTuple):
@@ -126,7 +126,7 @@ def named(name: str, defaults: Mapping[str, Any]) -> Any:
 
 
 FIELDS: dict[str, list[Field]] = {}
-"""Of each record, in order."""
+"""The fields of each record, in order."""
 RECORDS: dict[str, Any] = {}
 """The class of each record."""
 

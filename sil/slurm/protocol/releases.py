@@ -21,8 +21,9 @@ RELEASES = {(36 + place) << 8: release for place, release in enumerate(_IN_ORDER
 
 V20_11, V21_08, V22_05, V23_02, V23_11, V24_05, V24_11, V25_05, V25_11, V26_05 = list(RELEASES)[:10]
 SPOKEN = (V22_05, V24_05, V24_11, V26_05)
-"""To controllers: each third version is enough, but for 24.11, which takes jobs that are described in the
-words of 24.05 to have OOMKillStep=0. All messages of these versions can be read and written."""
+"""The versions that are spoken to controllers: each third one is enough, but for 24.11, which takes jobs that
+are described in the words of 24.05 to have OOMKillStep=0. All messages of these versions can be read and
+written."""
 BEFORE_REGISTRATION = (V20_11, V21_08, V23_02, V23_11, V25_05, V25_11)
 """What controllers speak to a node until it has registered, the oldest version that they know. Messages
 without a body and REQUEST_ABORT_JOB can be read."""
@@ -52,7 +53,7 @@ def spoken_to(series: str) -> int:
 
 
 def check_version(version: int) -> None:
-    """Raises UnsupportedVersion if a message of this protocol version cannot be read."""
+    """Raise UnsupportedVersion if a message of this protocol version cannot be read."""
     if version not in SPOKEN and version not in BEFORE_REGISTRATION:
         release = RELEASES.get(version)
         raise UnsupportedVersion(
@@ -78,7 +79,7 @@ class Release(NamedTuple):
     major: int
     minor: int
     name: str
-    """As the daemons print it, like 24.11.5."""
+    """The release as the daemons print it, like 24.11.5."""
 
     @classmethod
     def of(cls, text: str) -> Release | None:
@@ -118,7 +119,7 @@ INVALID_ARGUMENT = 22
 JOB_ALREADY_COMPLETE = 4002
 """A node's answer if a job that is to end is gone already: then there is no epilog to wait for."""
 PARTITION_LACKS_IT = 2015
-"""Of a job that is accepted, and waits until its partition or its request is changed."""
+"""The code of a job that is accepted, and waits until its partition or its request is changed."""
 
 REASONS = {
     1000: "the message is not expected",

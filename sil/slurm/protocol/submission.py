@@ -13,9 +13,9 @@ from sil.slurm.protocol.releases import ProtocolError
 from site_db.site_file.machine_names import expand, patterns
 
 PER_CPU = 1 << 63
-"""In a request of memory: for each CPU, not each node."""
+"""A flag in a request of memory: for each CPU, not each node."""
 MOST_NODES = 1_000_000
-"""Of a job; more are malformed."""
+"""The most nodes of a job; more are malformed."""
 GPU = plugin_of("gpu")
 
 
@@ -76,7 +76,7 @@ def shares_shown(shown: str, threads: Mapping[str, int]) -> Iterator[NodeShare]:
 
 
 def _numbers(listed: str) -> list[int]:
-    """Of a list like 0-3,8."""
+    """The numbers in a list like 0-3,8."""
     return [int(number) for number in node_names(f"[{listed}]")]
 
 
@@ -94,7 +94,6 @@ def node_names(nodes: str | None) -> list[str]:
 
 
 def _of_each(repeated: tuple[tuple[int, int], ...]) -> list[int]:
-    """Numbers that are repeated, one for each node."""
     if sum(times for _, times in repeated) > MOST_NODES:
         raise ProtocolError(f"a number is repeated for more than {MOST_NODES:,} nodes")
     return [number for number, times in repeated for _ in range(times)]

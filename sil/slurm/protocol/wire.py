@@ -17,7 +17,7 @@ from sil.slurm.protocol.releases import ProtocolError, check_version
 NO_VALUE_8, NO_VALUE_16, NO_VALUE_32, NO_VALUE_64 = 0xFE, 0xFFFE, 0xFFFFFFFE, 0xFFFFFFFFFFFFFFFE
 """What stands for "not given" in a number."""
 LARGEST_BITMAP = 1 << 24
-"""In bits; a larger one is malformed."""
+"""The largest bitmap, in bits; a larger one is malformed."""
 
 
 class Reader:
@@ -44,7 +44,7 @@ class Reader:
         return self.data[self.at - size : self.at]
 
     def check_left(self, n_bytes: int) -> None:
-        """Raises ProtocolError if fewer bytes are left, before memory is taken for what they may be."""
+        """Raise ProtocolError if fewer bytes are left, before memory is taken for what they may be."""
         left = len(self.data) - self.at
         if n_bytes > left:
             raise ProtocolError(f"a field of {n_bytes:,} bytes begins where {left:,} are left")
@@ -82,7 +82,7 @@ Kind = Callable[[Wire, Any], Any]
 
 
 def packed(kind: Kind, value: Any, version: int) -> bytes:
-    """Raises ProtocolError for what cannot be packed."""
+    """Pack a value. Raises ProtocolError for what cannot be packed."""
     writer = Writer(version)
     kind(writer, value)
     return b"".join(writer.parts)
@@ -176,8 +176,8 @@ def each(content: Kind, is_flagged: bool = True) -> Kind:
 
 
 def table(count: Kind, *codes: str) -> Kind:
-    """Rows of numbers, packed column by column, after their number: "these CPUs on each of so many nodes".
-    Without rows, no column is packed."""
+    """Rows of numbers, packed column by column, after their number: "these CPUs on each of this number of
+    nodes". Without rows, no column is packed."""
     columns = [numbers(code) for code in codes]
 
     def kind(wire: Wire, rows: Sequence[tuple[int, ...]] | None) -> tuple[tuple[int, ...], ...]:

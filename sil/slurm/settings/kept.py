@@ -160,13 +160,13 @@ NOT_READ = {
     *("knl_generic.conf", "namespace.yaml", "oci.conf", "plugstack.conf", "resources.yaml", "scrun.lua"),
     *("slurmdbd.conf", "topology.yaml"),
 }
-"""Files that Slurm looks for beside `slurm.conf`. It has resources of nodes in both `gres.conf` and there."""
+"""Files that Slurm looks for in the folder of `slurm.conf`. Resources of nodes are in `gres.conf`, too."""
 OF_ACCOUNTING = {"accountingstorageenforce", "accountingstoragetres"}
 """Settings that need accounting."""
 
 
 LAST = "26.05"
-"""Of later releases, nothing is known here."""
+"""The last release that is known here."""
 
 _REFUSED = {
     "22.05": """AccountingStorageLoc AccountingStoreJobComment SallocDefaultCommand FastSchedule
@@ -193,7 +193,7 @@ _IGNORED = {
     "25.11": "AccountingStorageUser LaunchParameters=mem_sort",
     "26.05": "SchedulerParameters=enable_job_state_cache",
 }
-"""Keys, and those of which one value or option is concerned; by the first release that does so."""
+"""Keys, and those of which one value or option is concerned, by the first release that ignores them."""
 _REMARKS = {
     "accountingstorejobcomment": "use AccountingStoreFlags=job_comment",
     "sallocdefaultcommand": "use LaunchParameters=use_interactive_step",
@@ -212,7 +212,7 @@ class Gone(NamedTuple):
     where: str
     text: str
     is_refused: bool
-    """The controller does not start with it; else it is ignored."""
+    """Whether the controller does not start with it; else it is ignored."""
     remark: str = ""
 
     def __str__(self) -> str:

@@ -25,13 +25,13 @@ class Surroundings(NamedTuple):
     node_port: int | str
     accounting_port: int | None = None
     munge: Path | None = None
-    """Its socket."""
+    """The socket of its munge."""
     plugins: Path | None = None
-    """Their folder, unless Slurm knows it."""
+    """The folder of the plug-ins, unless Slurm knows it."""
 
 
 def credential_settings(munge: Path | None) -> Iterator[Pair]:
-    """Of a daemon; with munge's socket, or without it."""
+    """The settings of a daemon's credentials; with munge's socket, or without it."""
     yield Pair("AuthType", "auth/none" if munge is None else "auth/munge")
     if munge is not None:
         yield Pair("AuthInfo", f"socket={munge}")
@@ -92,7 +92,7 @@ _LINE = re.compile(r"(\w+)(?:\[\d+\])?\s+= (.*)")
 _PATH = re.compile(r"(?<![\w/])/[^\s,;:|()\"']*")
 _OF_PROGRAMS = re.compile(r"prog$|program$|prolog|epilog|script$|plugstack$", re.IGNORECASE)
 _NO_PROGRAM = re.compile(r"(timeout|flags|time|^archivejobscript)$", re.IGNORECASE)
-"""Whether scripts are archived is yes or no."""
+"""Matches settings that name no program: whether scripts are archived is yes or no."""
 _OF_HOSTS = re.compile(r"(host|addr|machine|controller)$", re.IGNORECASE)
 _NONE = ("", "(null)", "none", "N/A")
 _ONLY_READ = ("plugindir", "slurm_conf")
@@ -148,7 +148,7 @@ class Replaced:
 
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-"""Among these is what ends a line for Slurm, and not here."""
+"""Matches characters among which is what ends a line for Slurm, and not here."""
 _EXCLUSIVE = {
     **dict.fromkeys(("NO", "NONE"), ("OverSubscribe", "NO")),
     "NODE": ("OverSubscribe", "EXCLUSIVE"),
@@ -197,7 +197,7 @@ class Selection:
         return settings, [*filter(None, records)]
 
     def _exclusive(self, pair: Pair, where: str, others: Mapping[str, str]) -> dict[str, str]:
-        """What states the same as Exclusive, a key of 26.05, beside `others` in earlier releases."""
+        """What says the same as Exclusive, a key of 26.05, in addition to `others`, in earlier releases."""
         key, value = _EXCLUSIVE.get(pair.value.upper(), ("", ""))
         if key.lower() not in self._kept["partitionname"]:
             release = self._release.name

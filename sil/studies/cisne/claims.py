@@ -47,7 +47,7 @@ PAPER = {
     "Normal": ((23.00, 15.33), (20.50, 21.33), (16.67, 28.33)),
     "Uniform": ((12.67, 8.67), (22.00, 21.67), (25.33, 18.33)),
 }
-"""Percent, (MPL-MPL, CPU-CPU) for each load."""
+"""The paper's percentages, (MPL-MPL, CPU-CPU) for each load."""
 PUBLISHED = np.array([PAPER[policy][k][m] for policy in POLICIES for k in range(len(LOADS)) for m in (0, 1)])
 """The 30 cells of the paper, in order of policies and POINTS."""
 MPL, CPU = METHODS.values()
@@ -62,7 +62,7 @@ ByLimit = Mapping[float, Deviations]
 Of = Callable[..., Sample]
 """`Deviations.of` for one predictor."""
 Measure = Callable[[Of], Iterable[Sample]]
-"""What a claim is about."""
+"""The quantities that a claim is about."""
 Margin = Callable[[Estimate], Estimate]
 Cells = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def compared(
 
 
 def _worse(of: Of, than: Mapping[str, str]) -> list[Sample]:
-    """By how much policies deviate more than others."""
+    """How much more policies deviate than others."""
     pairs = product(than.items(), POINTS)
     return [of(policy, *point) - of(other, *point) for (policy, other), point in pairs]
 
@@ -111,7 +111,7 @@ def _basic_is_worse(of: Of, where_jobs_wait_longer: bool = False) -> list[Sample
 
 
 def _falls(of: Of, points: Iterable[Any], **what: Any) -> list[Sample]:
-    """With backfilling, by how much a measure falls with each step of the load."""
+    """How much a measure falls with each step of the load, with backfilling."""
     steps = product(IN_ORDER, pairwise(LOADS), points)
     return [
         of(policy, less, *pair, **what) - of(policy, more, *pair, **what)
@@ -128,7 +128,7 @@ def _by_mpl_is_worse(of: Of, cells: Iterable[tuple[str, float]] = CELLS) -> list
 
 
 def _exception(of: Of, policy: str, there: float, elsewhere: float) -> list[Sample]:
-    """By CPU is worse than by MPL there, and better elsewhere."""
+    """How much worse CPU is than MPL at one load, and how much better elsewhere."""
     better_there, better = _by_mpl_is_worse(of, ((policy, there), (policy, elsewhere)))
     return [-better_there, better]
 
@@ -153,13 +153,13 @@ MEASURES: dict[str, Measure] = {
     "normal-on-all": lambda of: _exception(of, "Normal", 1.0, 0.25),
     "basic-on-few": lambda of: _exception(of, "Basic", 0.25, 1.0),
 }
-"""Of Table 1, in order of the claims."""
+"""The measures of the claims on Table 1, in their order."""
 MARGINS: dict[str, Margin] = {
     "twelve-percent": lambda x: below(x, REACHED_PERCENT),
     "almost-always": lambda x: above(x, ALMOST_ALWAYS_PERCENT),
     "never": lambda x: below(x, NEVER_PERCENT),
 }
-"""Of claims that are not on the quantities themselves."""
+"""The margins of claims that are not on the quantities themselves."""
 
 
 def claims_on_table_1(by_limit: ByLimit) -> list[Claim]:
@@ -206,17 +206,16 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
 
 
 def cells(found: Deviations, mode: str = BLIND) -> Cells:
-    """Ours, a row for each cell and a column for each seed."""
+    """Our cells, a row for each cell and a column for each seed."""
     return np.array([found.of(policy, *point, mode) for policy, point in product(POLICIES, POINTS)])
 
 
 def _distance(of_cells: Cells) -> Sample:
-    """Mean distance of all cells from the paper's, in points, by column."""
     return np.asarray(np.abs(of_cells - PUBLISHED[:, None]).mean(axis=0), dtype=np.float64)
 
 
 def _claim_about_the_table(ours: Cells, others: Mapping[str, Cells]) -> Claim:
-    """Judged by our cells, and by those for other inputs."""
+    """The claim about the table, judged by our cells, and by those for other inputs."""
     means = ours.mean(axis=1, keepdims=True)
     is_backfilled = np.array([policy in IN_ORDER for policy, _ in product(POLICIES, POINTS)])
     two_numbers = np.where(
@@ -244,7 +243,7 @@ def _claim_about_the_table(ours: Cells, others: Mapping[str, Cells]) -> Claim:
 
 
 LOAD = 0.25
-"""Of Figure 3."""
+"""The load of Figure 3."""
 REMAINING = ("proportional", "mpl", "cpu")
 
 

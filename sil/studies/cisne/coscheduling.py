@@ -28,7 +28,7 @@ USER_SPACE = Study("cisnep-user-space", similar_points=SIMILAR_POINTS)
 
 DEDICATED, SHARED = "dedicated", "non-dedicated"
 SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
-"""On which there are local users."""
+"""The share of nodes on which there are local users."""
 
 # Dynamic coscheduling
 WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}
@@ -86,7 +86,7 @@ def _run_dynamic(case: tuple[int, str, int, str, float]) -> dict[str, float]:
 
 
 def _saving(found: GridSamples, workload: str, mpl: int, where: str, loss: float) -> Sample:
-    """Percent of the makespan without coscheduling."""
+    """The saving in percent of the makespan without coscheduling."""
     with_it, without = (found("makespan_s", workload, mpl, where, x) for x in (0.0, loss))
     return 100 * (1 - with_it / without)
 
@@ -158,7 +158,7 @@ def _run_in_user_space(case: tuple[int, str, str, float, float]) -> dict[str, fl
 
 
 def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:
-    """Percent more than in the kernel."""
+    """By how many percent a measure is larger than in the kernel."""
     return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
 
 

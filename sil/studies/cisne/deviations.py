@@ -48,7 +48,7 @@ from sil.world.time_shared_cluster import TimeSharedCluster
 LEAST_SEEDS = 40
 """The paper's cells are about three runs each."""
 CPU_LIMITS = (inf, 1.5, 1.2)
-"""Of the summed CPU requirements on a node, besides the default: the papers give no number."""
+"""Further limits of the summed CPU requirements on a node, since the papers give no number."""
 
 
 def table_1(seeds: int, runner: Runner) -> Findings:
@@ -79,7 +79,7 @@ def figure_3(seeds: int, runner: Runner) -> Findings:
 
 
 def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) -> dict[float, Deviations]:
-    """Of policies and loads, under each limit."""
+    """The deviations of policies and loads, under each limit."""
     limits = (MOST_CPU, *CPU_LIMITS)
     cases = [PredictionCase(*cell, k, limit) for cell, limit, k in product(cells, limits, range(seeds))]
     rows = experiments.run_all(cases, runner)

@@ -131,8 +131,6 @@ def run(
 
 
 class _Timed:
-    """A predictor whose decisions are timed."""
-
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self.ms_per_job: list[float] = []
@@ -186,9 +184,9 @@ def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
 
 
 def measures(done: RunTables) -> dict[str, float]:
-    """Of a run: mean turnaround_s and waiting_s, makespan_s, the number of jobs that overtake an earlier one
-    (`backfilled`), stops by CCS, the mean local_slowdown of the nodes' users, and the share of their time in
-    which the contract was tight (%)."""
+    """The measures of a run: mean turnaround_s and waiting_s, makespan_s, the number of jobs that overtake an
+    earlier one (`backfilled`), stops by CCS, the mean local_slowdown of the nodes' users, and the share of
+    their time in which the contract was tight (%)."""
     arrived, started, ended = (
         done.facts.filter(event=fact).sort("job")["time_s"].to_numpy()
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED)

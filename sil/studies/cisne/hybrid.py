@@ -177,8 +177,6 @@ def _mean(of_cells: dict[Cell, Sample]) -> Sample:
 
 
 class _Noting:
-    """A predictor that records the circumstances of each prediction."""
-
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
         self.seen: list[tuple[float, Forecast, Circumstances]] = []
@@ -194,7 +192,6 @@ def _aware(case: PredictionCase, method: str) -> PolicyAware:
 
 
 def _experience(case: PredictionCase) -> tuple[list[PastRun], dict[str, list[Error]]]:
-    """The runs of a case, and by method the errors of the predictions made in it."""
     noting = {method: _Noting(_aware(case, method)) for method in METHODS}
     done = run_case(case, dict(noting))
     ended = done.facts.filter(event=Fact.RUN_ENDED)
@@ -234,7 +231,6 @@ def past_runs(facts: pl.DataFrame, jobs: Sequence[Job]) -> list[PastRun]:
 
 
 def _predicted(learnt: tuple[PredictionCase, dict[str, list[Learnt]]]) -> list[dict[str, Any]]:
-    """Of a case, with what was learnt by each method."""
     case, by_method = learnt
     predictors: dict[tuple[str, str, int], Predictor] = {}
     for method, steps in by_method.items():

@@ -105,7 +105,6 @@ def greedy(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64], sign: float)
 def _most_profitable(
     etc_s: Floats, parallel_s: Floats, ready_s: Floats, cluster_s: Floats
 ) -> tuple[int, int] | None:
-    """(row, cluster) of the highest positive profitability."""
     if not parallel_s.size:
         return None
     sequential_s = (ready_s + etc_s).min(axis=1, initial=np.inf)
@@ -146,10 +145,10 @@ SJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Sjs, TEXTBOOK: ReferenceS
 PJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferencePjs}
 
 Times = tuple[pl.DataFrame, pl.DataFrame]
-"""Of SJS (jobs, machines, replication) and of PJS (jobs, share, replication, in_parallel), and a column of
-milliseconds for each version."""
+"""The times of SJS (jobs, machines, replication) and of PJS (jobs, share, replication, in_parallel), and a
+column of milliseconds for each version."""
 Found = tuple[str, list[Estimate] | Judged]
-"""As text, and the cases of the rule."""
+"""What was found as text, and the cases of the rule."""
 
 
 def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
@@ -215,11 +214,10 @@ def _pjs_problems(seeds: int, site: int) -> Iterator[tuple[tuple[int, int, int, 
 
 
 def _claims(times: Times) -> list[Claim]:
-    """By the shipped version, with the other one beside it."""
     sjs, pjs = times
 
     def exponents(version: str) -> list[Estimate]:
-        """Of the numbers of jobs and of machines."""
+        """The exponents of the numbers of jobs and of machines."""
         logs = sjs.with_columns(pl.col("jobs", "machines", version).log())
         return _slopes(logs, ["jobs", "machines"], version)
 
@@ -284,7 +282,6 @@ def _longest(times: pl.DataFrame, most_ms: float, digits: int, version: str) -> 
 
 
 def _slopes(times: pl.DataFrame, variables: list[str], value: str) -> list[Estimate]:
-    """Of a linear model, fitted to each replication."""
     slopes = []
     for _, found in times.sort("replication").group_by("replication", maintain_order=True):
         x = found.select(variables).to_numpy().astype(float)

@@ -53,7 +53,7 @@ def _case(n: int, scheduler: str, site: int = AS_BUILT_IN) -> SiteCase:
 
 
 def _totals(cases: list[SiteCase], runner: Runner) -> pl.DataFrame:
-    """The sum of job times by number of jobs (`n`), a column for each scheduler (null: not run)."""
+    """The sum of job times by number of jobs (`n`), with a column for each scheduler (null: not run)."""
     found = run_all(cases, runner).select("n", "scheduler", "sum_s")
     return found.pivot("scheduler", index="n", values="sum_s").sort("n")
 

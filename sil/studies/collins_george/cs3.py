@@ -65,11 +65,11 @@ def _case(n: int, distribution: str, scheduler: str, site: int = AS_BUILT_IN) ->
 
 
 Frames = dict[tuple[str, str], pl.DataFrame]
-"""By distribution and level."""
+"""Results by distribution and level."""
 
 
 def _of_levels(found: pl.DataFrame) -> Frames:
-    """Of each distribution and level, per number of jobs: n, the level's jobs, the sum of their job times
+    """For each distribution and level, per number of jobs: n, the level's jobs, the sum of their job times
     under each scheduler, and the `change` from SJS to PJS (%)."""
     return {
         (d, level): found.filter(distribution=d, queue=level)
@@ -140,7 +140,7 @@ def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
 
 def _claim_about_the_trade(of_levels: Frames) -> Claim:
     def lost_s(distribution: str, level: str) -> float:
-        """By how much PJS is slower than SJS, over all numbers of jobs."""
+        """How much slower PJS is than SJS, over all numbers of jobs."""
         frame = of_levels[distribution, level]
         return float((frame["pjs"] - frame["sjs"]).to_numpy().sum())
 

@@ -53,8 +53,8 @@ EXCESS = "excess_s"
 """Its differences have the means of those of TIME, since classes do not depend on priorities; but they do not
 vary with the classes that were drawn."""
 LOOKS = 5
-"""The claims on the order of priorities and on rarity are examined so often at most, each time with twice as
-many seeds at the points that do not decide."""
+"""The most looks at the claims on the order of priorities and on rarity, each with twice as many seeds at the
+points that do not decide."""
 MIDDLE_PERCENT = 50.0
 STUDY = Study(
     "cs4",
@@ -124,7 +124,6 @@ def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
 
 
 def _undecided(found: GridSamples) -> set[Point]:
-    """The points that have too few seeds to decide the claims on the order of priorities and on rarity."""
     return {
         point
         for of_claim in (_order(partial(found, EXCESS)), _rarity(partial(found, EXCESS)))
@@ -136,7 +135,7 @@ def _undecided(found: GridSamples) -> set[Point]:
 
 
 def _order(time_s: Measure) -> dict[tuple[Point, Point, str], Estimate]:
-    """By how much the next lower priority takes longer."""
+    """How much longer the next lower priority takes."""
     return {
         ((d, r), (d, r), upper): Estimate(time_s(d, lower, r) - time_s(d, upper, r), LOOKS)
         for d, r, (upper, lower) in product(WITH_LEVELS, RATES, pairwise(LEVELS))
@@ -144,7 +143,7 @@ def _order(time_s: Measure) -> dict[tuple[Point, Point, str], Estimate]:
 
 
 def _rarity(time_s: Measure) -> dict[tuple[Point, Point], Estimate]:
-    """By how much high jobs take longer where there are more of them."""
+    """How much longer high-priority jobs take where there are more of them."""
     found = {}
     for (fewer, more), r in product(RARER, RATES):
         of_fewer, of_more = time_s(fewer, "high", r), time_s(more, "high", r)
@@ -154,7 +153,6 @@ def _rarity(time_s: Measure) -> dict[tuple[Point, Point], Estimate]:
 
 
 def _claims(found: GridSamples, seeds: int) -> list[Claim]:
-    """With `seeds` at every point, and more at those of two claims."""
     first = found.up_to(seeds)
     return [
         *_claims_about_order(partial(found, EXCESS)),
@@ -276,7 +274,7 @@ def _claims_about_displacement(found: GridSamples) -> list[Claim]:
 
 
 def _of_known(values: Sample) -> Estimate:
-    """Of the replications that have a value."""
+    """An estimate from the replications that have a value."""
     return Estimate(values[np.isfinite(values)])
 
 

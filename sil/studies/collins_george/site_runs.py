@@ -77,11 +77,11 @@ def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
 
 
 def by_level(found: pl.DataFrame, *axes: str) -> GridSamples:
-    """Of the jobs of each queue, and of all at the queue OVERALL: mean and longest job time (`time_s`,
-    `longest_s`), the mean without the least possible times of their classes (`excess_s`), the share run in
-    parallel (`parallel_percent`), their mean run time (`cluster_run_s`), runs in vain per job (`in_vain`),
-    the mean progress of displaced runs (`progress_percent`), and of jobs with several of these the share that
-    ended in parallel (`often_parallel_percent`)."""
+    """The measures of the jobs of each queue, and of all at the queue OVERALL: mean and longest job time
+    (`time_s`, `longest_s`), the mean without the least possible times of their classes (`excess_s`), the
+    share run in parallel (`parallel_percent`), their mean run time (`cluster_run_s`), runs in vain per job
+    (`in_vain`), the mean progress of displaced runs (`progress_percent`), and of jobs with several of these
+    the share that ended in parallel (`often_parallel_percent`)."""
     jobs = pl.col("jobs").sum()
     levels = pl.concat([found, found.with_columns(queue=pl.lit(OVERALL))])
     rows = levels.group_by(*axes, "replication", maintain_order=True).agg(
@@ -139,7 +139,7 @@ def _carry_out(in_use: SiteInUse, case: SiteCase) -> list[dict[str, Any]]:
 
 @lru_cache(1)
 def _least_s(site: int) -> dict[str, float]:
-    """By job class: the execution time on the best machine or cluster."""
+    """The execution time on the best machine or cluster, by job class."""
     classes = perturbed(site).job_classes
     return {of.name: min(*of.sequential_s.values(), *of.parallel_s.values()) for of in classes}
 

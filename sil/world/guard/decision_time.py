@@ -39,10 +39,10 @@ class _Timer:
         self.announce: Callable[[float], None] | None = None
         """Passes deadlines to the watchdog, if there is one."""
         self.deadline_s = inf
-        """Of the current block; of nested blocks, the earliest."""
+        """The deadline of the current block; of nested blocks, the earliest."""
         self.limit_s = inf
         self.rings_s = inf
-        """Infinite = not set."""
+        """When the timer rings; infinite = not set."""
         self.has_expired = False
         # Kept from before a scheduler is imported: libraries that freeze the time replace those of modules.
         self.monotonic, self.perf_counter = monotonic, perf_counter
@@ -146,7 +146,7 @@ DecisionCost = Callable[[int, int, float], float]
 
 
 def fixed(seconds: float) -> DecisionCost:
-    """The same for each decision."""
+    """The same cost for each decision."""
     _check("seconds", seconds)
     return lambda n_jobs, n_places, measured_s: seconds
 

@@ -49,21 +49,21 @@ RULES = frozenset().union(
     (PROCESS_SURVIVES, TESTBED_UNTOUCHED, KEEPS_TO_MEMORY, KEEPS_TO_PROCESSES, CAN_BE_JUDGED),
     (KEEPS_ITS_JOURNAL, COST_IS_KNOWN, SPEAKS_THE_PROTOCOL),
 )
-"""All that a scheduler can break."""
+"""All rules that a scheduler can break."""
 
 MAX_TEXT = 500
-"""Characters of a scheduler's own text in a message."""
+"""The most characters of a scheduler's own text in a message."""
 
 MOST_SOURCE = 10_000_000
-"""Bytes of a file whose lines are shown in messages."""
+"""The size of the largest file whose lines are shown in messages, in bytes."""
 
 TRIES = 3
-"""How often something is done whose process is killed from outside."""
+"""How often a call is made whose process is killed from outside."""
 
 TESTBED = __name__.partition(".")[0]
 
 MAX_JOBS = 3
-"""Number of jobs named in a message."""
+"""The most jobs that a message names."""
 
 
 class SchedulerFault(ShortInNotebooks):
@@ -170,7 +170,7 @@ def fault_of(error: BaseException, method: str, module: str, time_s: float) -> S
 
 
 def name_of(value: object) -> str:
-    """The name of its class, whatever the class of that says."""
+    """The name of a value's class, whatever the metaclass says."""
     return one_line(type.__dict__["__name__"].__get__(type(value)))
 
 
@@ -179,7 +179,7 @@ def print_traceback(text: str) -> None:
 
 
 def one_line(value: object) -> str:
-    """Its text as one line, shortened to `MAX_TEXT` characters."""
+    """The text of a value as one line, shortened to `MAX_TEXT` characters."""
     try:
         text = " ".join(str(value).split()).encode("utf-8", "replace").decode()
     except BaseException:  # __str__ is the scheduler's own code; after a time limit, the block says so
@@ -203,14 +203,13 @@ def source_line(error: BaseException, module: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """As Python prints it."""
+    """The traceback as Python prints it."""
     found = traceback.TracebackException.from_exception(error, lookup_lines=False)
     _read_regular_files_only(frame.filename for frame in _frames(found, set()))
     return "".join(found.format())
 
 
 def _frames(found: traceback.TracebackException, seen: set[int]) -> Iterator[traceback.FrameSummary]:
-    """Of an exception, its causes and its parts."""
     if id(found) in seen:
         return
     seen.add(id(found))

@@ -34,10 +34,10 @@ Called = tuple[Any, list[DispatchOrder | RunId], float]
 """What a call of a manager returned, as a plain value where it can be one, its orders, and its seconds."""
 
 MOST_ORDERS = 1 << 20
-"""Of one call."""
+"""The most orders of one call."""
 
 MOST_WAITING = 1 << 16
-"""Jobs whose reasons for waiting are read; messages name the first."""
+"""The most jobs whose reasons for waiting are read; messages name the first."""
 
 WANTS_ROUND, WAKES_AT_S, WHY_WAITING, RUN_ROUND = "wants_round", "wakes_at_s", "why_waiting", "run_round"
 
@@ -51,7 +51,7 @@ class Orders:
         self._places = Places(ports)
         self._job_of: dict[RunId, JobId] = {}
         self.jobs: dict[int, Job] = {}
-        """Those that have arrived and not ended."""
+        """The jobs that have arrived and not ended."""
         self._noted: list[tuple[bool, Any]] = []
 
     def dispatch(self, order: DispatchOrder) -> None:
@@ -61,8 +61,8 @@ class Orders:
         self.note(False, run)
 
     def taken(self) -> list[DispatchOrder | RunId]:
-        """Those since the last call, of plain values. Raises SchedulerFault for ones that none can have, and
-        TypeError and ValueError for a run to be preempted."""
+        """The orders since the last call, with plain values. Raises SchedulerFault for orders with impossible
+        ones, and TypeError and ValueError for a run to be preempted."""
         noted, self._noted = self._noted, []
         if len(noted) > MOST_ORDERS:
             raise self._too_many()  # again: the manager may have caught it

@@ -30,7 +30,7 @@ from sil.world.guard.decision_time import Charge, TimeLimitExceeded, has_watchdo
 from sil.world.guard.faults import SchedulerFault, fault_of, name_of, one_line
 
 MAKING_LIMIT_S = 120.0
-"""Time to import a scheduler, make an instance or prepare it; its libraries may be large."""
+"""The time to import a scheduler, make an instance or prepare it, in seconds; its libraries may be large."""
 
 WATCHED = 64
 """The first questions, and then one in this many, are compared with copies, which takes time."""
@@ -53,7 +53,7 @@ class Respondent(Protocol):
     """Where a scheduler is asked: in this process or in one of its own."""
 
     def decide(self, problem: SchedulingProblem) -> Decision:
-        """Raises SchedulerFault."""
+        """Make a decision. Raises SchedulerFault."""
         ...
 
 

@@ -85,7 +85,7 @@ class Places:
             self._resources = range(len(ports.site.resource_names))
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for an order that names others, or none."""
+        """Raise SchedulerFault for an order that names others, or none."""
         ends: Sequence[int] = order.machines
         if isinstance(ends, NodeSet):
             ends = [end for interval in (*ends.intervals[:1], *ends.intervals[-1:]) for end in interval]

@@ -59,7 +59,7 @@ class ExecutionModel(ABC):
 
     @abstractmethod
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for an order that was wrong when it was given."""
+        """Raise SchedulerFault for an order that was wrong when it was given."""
 
     @abstractmethod
     def start(self, order: DispatchOrder, now_s: float) -> None:
@@ -108,7 +108,7 @@ class ExecutionModel(ABC):
 
 
 MOST_STARTS_OF_A_JOB = 1_000
-"""A job that is started more often is being preempted in an endless loop."""
+"""The most starts of a job: one that is started more often is being preempted in an endless loop."""
 
 
 class SimDispatcher:
@@ -158,7 +158,7 @@ class SimDispatcher:
             self._note(Fact.RUN_CONTINUED, self._machines.resume(run, self._clock.now_s))
 
     def submit(self, job: Job) -> None:
-        """A job that the resource manager itself submits arrives now."""
+        """Let a job that the resource manager itself submits arrive now."""
         self._events.submit(self._clock.now_s, job)
 
     def describe(self, job: JobId, text: str) -> None:

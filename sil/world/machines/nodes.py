@@ -34,7 +34,7 @@ class NodeMachines(ExecutionModel):
         self._ends_s: dict[RunId, float] = {}
         """When active runs will be complete; infinite while they are suspended."""
         self._left_s: dict[RunId, float] = {}
-        """Of runs that are suspended."""
+        """The seconds that suspended runs have left."""
 
     def has_ended(self, run: RunId, now_s: float) -> bool:
         return self._ends_s.get(run, inf) <= now_s
@@ -111,7 +111,7 @@ class HeldNodes:
         self._held = bytearray(n_nodes)
 
     def first_of(self, nodes: NodeSet) -> int | None:
-        """The first one of these that is held."""
+        """The first of these nodes that is held."""
         for first, last in nodes.intervals:
             if (held := self._held.find(1, first, last + 1)) >= 0:
                 return held
@@ -137,7 +137,7 @@ class SpaceSharedMachines(NodeMachines):
         self._held = HeldNodes(n_nodes)
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for nodes that do not exist or are busy."""
+        """Raise SchedulerFault for nodes that do not exist or are busy."""
         job, nodes = order.job, NodeSet.of(order.machines)
         if nodes.n != job.n_tasks or not nodes.within(self._n_nodes):
             message = (
@@ -184,7 +184,7 @@ class ConsumableMachines(NodeMachines):
         self._usage = NodeUsage(nodes, site_resources)
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for shares of nodes that are not free or not what the job requests, and for a
+        """Raise SchedulerFault for shares of nodes that are not free or not what the job requests, and for a
         job that requests more of the site's resources than is left."""
         job, shares = order.job, order.shares
         if job.request is None or {share.node for share in shares} != set(order.machines):

@@ -24,7 +24,7 @@ EPSILON = 1e-9
 LEAST_CHANGE = 0.01
 """In a coupled model, larger relative changes of a job's slowdown spread to its other nodes."""
 MOST_VISITS = 20
-"""To each node at most so often for one event."""
+"""The most visits to a node for one event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class _Run:
     stopped: bool = False
 
     def slowdown_elsewhere(self, n: int) -> float:
-        """On its nodes other than n."""
+        """The slowdown on its nodes other than n."""
         return max((slowdown for m, slowdown in self.slowdown_on.items() if m != n), default=0.0)
 
 
@@ -132,7 +132,7 @@ class SharedMachines(ExecutionModel):
         return active is not None and active.end_s <= now_s + TOGETHER_S
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for nodes that do not exist, or another number than the job has tasks. The
+        """Raise SchedulerFault for nodes that do not exist, or another number than the job has tasks. The
         rules of a schedule have checked the social contract."""
         job, nodes = order.job, set(order.machines)
         if len(nodes) != len(order.machines) or len(nodes) != job.n_tasks or not nodes <= self._numbers:
@@ -172,7 +172,7 @@ class SharedMachines(ExecutionModel):
         self._update((change.node,), now_s)
 
     def local_responses(self, now_s: float) -> list[LocalResponse]:
-        """Of the nodes whose local users have been active."""
+        """The responses of nodes whose local users have been active."""
         for node in self._nodes:
             node.account(now_s)
         return [
@@ -258,7 +258,6 @@ class SharedMachines(ExecutionModel):
                         pending[m] = None
 
     def _share(self, n: int, now_s: float) -> list[_Run]:
-        """Compute the slowdowns on a node; returns its runs."""
         node = self._nodes[n]
         node.account(now_s)
         active = node.active()
@@ -290,7 +289,6 @@ class SharedMachines(ExecutionModel):
             self._events.push(run.end_s, EndDue(run.order.run))
 
     def _end_together(self, now_s: float) -> None:
-        """End runs within `TOGETHER_S` at the same instant, before the scheduler is asked."""
         while self._ends and self._ends[0][0] <= now_s + TOGETHER_S:
             end_s, _, run = heapq.heappop(self._ends)
             if run.order.run in self._active and run.end_s == end_s:

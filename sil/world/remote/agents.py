@@ -30,13 +30,13 @@ MOST_S_BETWEEN_REPEATS = 160.0
 
 
 class Agents:
-    """Start each run at most once, and report that it is over until that is acknowledged.
+    """The agents on machines: they start each run at most once, and report that it is over until that is
+    acknowledged.
 
     The agent on the first machine of an order answers for the run. Agents remember the runs that they have
     had, also while their machine is down; then they neither hear nor send. An order that cannot be carried
     out is refused while a run of `doomed`, those that the manager has ordered to stop, still has machines or
-    site resources that it needs; else it is a fault of the manager.
-    """
+    site resources that it needs; else it is a fault of the manager."""
 
     def __init__(self, world: World, network: Network, tell: Callable[[Notice], str | None]) -> None:
         """`tell` hands a notice over to the resource manager, if it is running."""
@@ -50,11 +50,11 @@ class Agents:
         """Runs that the manager has ordered to stop, or abandoned."""
         self._carry_out = world.dispatcher
         self._lead_of: dict[RunId, int] = {}
-        """Of all runs that agents have heard of."""
+        """The leading machine of each run that agents have heard of."""
         self.active: dict[RunId, tuple[float, DispatchOrder]] = {}
         """When active runs began, and their orders."""
         self.notices: dict[RunId, Notice] = {}
-        """Of runs that are over, until acknowledged."""
+        """The notices of runs that are over, until acknowledged."""
 
     def on_order(self, order: DispatchOrder) -> None:
         run, lead = order.run, lead_of(order)
@@ -98,7 +98,7 @@ class Agents:
         self._send(machine, partial(self._tell, MachineAnswered(machine)))
 
     def over(self, notice: RunEnded | RunPreempted | RunLost) -> None:
-        """An active run is over, in the simulated world."""
+        """Note that an active run is over in the simulated world."""
         began_s, _ = self.active.pop(notice.run)
         if isinstance(notice, RunEnded):
             notice = notice._replace(ran_s=notice.ended_s - began_s)
@@ -190,7 +190,7 @@ class Orders:
         self._strike, self._places, self._is_known = strike, places, is_known
         self.ordered: dict[RunId, Ordered] = {}
         self._answered_s: dict[int, float] = {}
-        """By machine: when the manager last received the answer to a ping."""
+        """When the manager last received the answer of each machine to a ping."""
         self._given_up: set[JobId] = set()
 
     def dispatch(self, order: DispatchOrder) -> None:
@@ -222,16 +222,15 @@ class Orders:
         self._send(lead, partial(self._agents.on_acknowledged, run, lead))
 
     def note_answer(self, machine: int) -> None:
-        """The manager has received the answer to a ping."""
+        """Note that the manager has received the answer to a ping."""
         self._answered_s[machine] = self._world.clock.now_s
 
     def note_started(self, run: RunId) -> None:
-        """The manager knows that a run has started."""
+        """Note that the manager knows that a run has started."""
         if not self.ordered[run].is_stopped:
             self.ordered[run].answered(self._world.clock.now_s)
 
     def give_up(self, job: JobId, why: str) -> None:
-        """Tell the user of a job that it is not run again."""
         self._strike()
         if job not in self._given_up:
             self._given_up.add(job)

@@ -103,7 +103,7 @@ class Crashes:
         self._appoint()
 
     def strike(self) -> None:
-        """A step. Raises ManagerCrashed if the manager crashes now."""
+        """Take a step. Raises ManagerCrashed if the manager crashes now."""
         if not self._next_s <= self._clock.now_s < self._until_s:
             return
         self._steps_left -= 1

@@ -47,11 +47,11 @@ Make = Callable[[Ports], Manager]
 
 
 class RemoteManager(RemainingManager):
-    """What the event loop takes for the resource manager: passes its notices to the agents of machines, and
-    the agents' messages to the manager, which it makes again after a crash.
+    """Stands in for the resource manager in the event loop: passes its notices to the agents of machines, and
+    the agents' messages to the manager, which it restarts after a crash.
 
-    Submissions of jobs reach a manager that runs; they are repeated until it has answered, as a user would.
-    """
+    Submissions of jobs reach a manager that runs; they are repeated until it has answered, as a user
+    would."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class RemoteManager(RemainingManager):
         self._tell(None)
 
     def is_settled(self) -> bool:
-        """A manager that is down may still have to report what has ended."""
+        """Whether nothing remains: a manager that is down may still have to report what has ended."""
         return not self._unfinished and not self.agents.active and self._manager is not None
 
     def _submit(self, job: Job) -> str | None:

@@ -53,7 +53,7 @@ def state_of(text: str) -> str:
 
 
 UNKNOWN = ("", "unknown", "none", "n/a", "none assigned")
-"""In place of a value, in small letters."""
+"""Texts in place of a value, in lower case."""
 _UNKNOWN = "|".join(UNKNOWN)
 _FORMS = {
     "job": r"\d+(_(\d+|\[[\d,:%.-]*\]?))?(\+\d+)?(\.\w[\w+.-]*)?",
@@ -97,13 +97,13 @@ _TEXTS = """AdminComment Comment Constraints Container Extra JobName Reason Rese
     SubmitLine SystemComment WCKey WorkDir"""
 
 SPELLED = {name.lower(): name for names in (*_KINDS.values(), _TEXTS) for name in names.split()}
-"""Columns as Slurm spells them, by their names in small letters."""
+"""The columns as Slurm spells them, by their names in lower case."""
 
 BEGINNINGS = {
     "workdir": re.compile("/|$"),
     "submitline": re.compile(r"(\S*/)?(sbatch|srun|salloc|scrontab)\b|$"),
 }
-"""With what texts of programs usually begin."""
+"""How texts of programs usually begin."""
 
 
 def is_unknown(time: str) -> bool:
@@ -115,7 +115,7 @@ def has_form(kind: str, text: str) -> bool:
 
 
 def kind_of(column: str) -> str | None:
-    """None for text of users."""
+    """The kind of a column; None for text of users."""
     return _KIND.get(column)
 
 
@@ -129,8 +129,8 @@ COLUMNS = ",".join(_COLUMNS)
 texts users write are others, so that a | in such a text belongs to one of them."""
 _OPTIONS = "SLURM_TIME_FORMAT=%s sacct -a -D -P -X -S 2026-01-01 -E now"
 COMMAND = " ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS)))
-"""With times in seconds since 1970, which a change of the clock does not move. No word of it is longer than
-a line of a terminal: sacct prints the columns of all options -o."""
+"""The command that prints accounting, with times in seconds since 1970, which a change of the clock does not
+move. No word of it is longer than a line of a terminal: sacct prints the columns of all options -o."""
 COMMAND_IN_LINES = " \\\n  ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS))) + " > sacct.txt"
 
 FEWEST_KNOWN = 3
@@ -185,7 +185,6 @@ def aligned(header: str, dashes: str) -> Layout | None:
 
 
 def _uncut(name: str) -> str:
-    """A name that is longer than its column is cut off."""
     longer = [known for known in SPELLED if known.startswith(name)]
     return longer[0] if len(longer) == 1 else name
 

@@ -26,7 +26,7 @@ _PLUGIN = re.compile(
 )
 EXPECTED = "expected the output of: sacct --json -a -D -X -S 2026-01-01 -E now"
 BYTES_OF_TEXT = 6.0
-"""Of memory, for a byte of the file and its text; jobs are read one by one."""
+"""The memory, in bytes, for a byte of the file and its text; jobs are read one by one."""
 _COLUMNS = {
     "user": "user association/user",
     "jobname": "name",
@@ -73,7 +73,7 @@ def rows_of_json(path: Path) -> Iterator[Fields]:
 
 
 def _job_id(job: Object) -> str:
-    """As `sacct -P` prints it: 7, 7_1 for a task of an array, or 7+1 for a component."""
+    """The id of a job as `sacct -P` prints it: 7, 7_1 for a task of an array, or 7+1 for a component."""
     for sign, all_of_it, part in (
         ("_", "array/job_id", "array/task_id"),
         ("+", "het/job_id", "het/job_offset"),
@@ -98,7 +98,7 @@ def _tres(job: Object, path: str) -> str:
 
 
 def _memory(job: Object) -> str:
-    """As ReqMem before Slurm 21.08: of each CPU (c) or of each node (n)."""
+    """The memory as in ReqMem before Slurm 21.08: of each CPU (c) or of each node (n)."""
     for key, each in (("memory_per_cpu", "c"), ("memory_per_node", "n")):
         if (amount := text_at(job, f"required/{key}")).strip("0").isdecimal():
             return f"{amount}M{each}"
@@ -144,7 +144,7 @@ def heterogeneous(number: str) -> str | None:
 
 
 def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
-    """Each with the number of the job that it is about; a heterogeneous job has one."""
+    """Remarks, each with the number of the job that it is about; a heterogeneous job has one."""
     number, command, eligible = job.number, row["submitline"], row["eligible"]
     if "+" in number and (whole_job := heterogeneous(number)) is not None:
         yield HETEROGENEOUS, whole_job
@@ -175,7 +175,7 @@ def remarks(row: Fields, job: LoggedJob) -> Iterator[tuple[str, str]]:
 
 STEP = "a step of a job, not a job (use sacct -X)"
 HEAD = 2**16
-"""Bytes that decide whether a file is accounting."""
+"""The number of bytes that decide whether a file is accounting."""
 
 
 def is_sacct(path: Path) -> bool:

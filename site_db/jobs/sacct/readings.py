@@ -18,7 +18,7 @@ from site_db.jobs.sacct.columns import BEGINNINGS, NUMBERS, SPELLED, has_form, k
 LISTS = ("word", "nodes", "tres")
 """The kinds of columns whose values may be lists with commas, which commas between columns split."""
 LONGEST_SHORT = 64
-"""Characters of texts whose columns are remembered: most fields of a log occur in many rows."""
+"""The longest texts whose columns are remembered, in characters: most fields of a log occur in many rows."""
 Lines = Sequence[Sequence[str]]
 """The fields of each line of a row."""
 

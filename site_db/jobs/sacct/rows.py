@@ -24,7 +24,7 @@ from site_db.jobs.sacct.columns import (
 from site_db.jobs.sacct.readings import Readings
 
 _LONGEST_TEXT = 1_000
-"""Lines of a text in quotes."""
+"""The most lines of a text in quotes."""
 
 
 class Line(NamedTuple):
@@ -85,7 +85,8 @@ class Lines:
         return (text, lines) if joined.count('"') % 2 else (joined, [])
 
     def _slices(self, number: int, text: str) -> Line:
-        """Slurm counts the bytes of a value, so that other than ASCII letters move what follows."""
+        """The fields of a line in aligned columns. Slurm counts the bytes of a value, so that other than
+        ASCII letters move what follows."""
         fields = [text[begin:end] for begin, end in self._layout.widths]
         if not text.isascii() and not self._fits(fields):
             data = text.encode()
@@ -132,7 +133,7 @@ def _lists_joined(fields: list[str]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """Without characters that cannot be printed; tabs separate columns."""
+    """A text without characters that cannot be printed; tabs separate columns."""
     text = text.rstrip("\r\n")
     # Nearly every line is: the check is ten times as fast as a filter of characters.
     return text if text.isprintable() else "".join(c for c in text if c.isprintable() or c == "\t")
@@ -179,7 +180,7 @@ class _Row:
     before: int = 0
     """The columns that are uncertain since the line before may belong to it."""
     after: int = 0
-    """Those that are uncertain since a line after it may."""
+    """The columns that are uncertain since a line after it may belong to it."""
 
 
 def rows_of(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Fields]:
@@ -287,8 +288,8 @@ class _Table:
         return True
 
     def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> int:
-        """What seemed to begin a row does not. It is left out, although it may be a text at the end of the
-        row before, which is then uncertain. Returns the uncertain columns of the next row."""
+        """Give up what seemed to begin a row. It is left out, although it may be a text at the end of the row
+        before, which is then uncertain. Returns the uncertain columns of the next row."""
         last_text = self._readings.last_text
         for line in begun.lines:
             if last_text or not self._goes_on(row, line):
@@ -311,7 +312,8 @@ class _Table:
         return len(line.fields) > n and self._readings.after(line.fields)[1]
 
     def _is_complete(self, line: Line) -> bool:
-        """Also if some of its fields cannot be read, but not without the number of a job."""
+        """Whether a line is a complete row, also if some of its fields cannot be read, but not without the
+        number of a job."""
         if len(line.fields) == len(self._layout.columns):
             return line.fields[self._readings.number].strip() != ""
         return self._is_whole(line)

@@ -23,7 +23,7 @@ _about_processors = itemgetter("alloccpus", "ncpus", "alloctres", "reqcpus", "re
 
 
 def resources_of(row: Fields, n_nodes: int) -> Tres:
-    """What a job on so many nodes requested; what it was allocated, where the log does not say. Raises
+    """What a job on this number of nodes requested; what it was allocated, where the log does not say. Raises
     Refused."""
     found, is_unclear = _resources(_about_resources(row), n_nodes)
     if is_unclear:
@@ -82,7 +82,8 @@ def _first(row: Mapping[str, str], *names: str) -> int:
 
 @lru_cache(4_096)
 def _count(text: str) -> int | None:
-    """Of 4, 4.0 or 2K, which `sacct` prints for 2048; 0 where it is unknown, and None for other texts."""
+    """The number of a text like 4, 4.0 or 2K, which `sacct` prints for 2048; 0 where it is unknown, and None
+    for other texts."""
     if text == "?" or text.lower() in UNKNOWN:
         return 0
     if (found := whole(text)) is None:

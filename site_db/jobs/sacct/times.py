@@ -80,7 +80,7 @@ def _seconds(time: datetime) -> float:
 
 
 _SLACK_S = 2
-"""Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
+"""The tolerated difference, in seconds, of the elapsed time from end minus start: each of them is rounded."""
 
 REMEDY = "give the time zone, like Europe/Berlin, or print the log with SLURM_TIME_FORMAT=%s"
 CLOCK = (
@@ -147,7 +147,7 @@ def _nearest(runs: Sequence[tuple[float, float]], long_s: float) -> list[tuple[f
 def _with_elapsed(
     row: Fields, runs: list[tuple[float, float]], ran_s: float, zone: tzinfo
 ) -> list[tuple[float, float]]:
-    """Of possible runs, those that took as long as it says. The elapsed time leaves out suspensions."""
+    """Those of the possible runs that took as long as it says. The elapsed time leaves out suspensions."""
     suspended_s = duration_s(row["suspended"], 1) or 0
     likely = _nearest(runs, ran_s + suspended_s)
     long_s = likely[0][1] - likely[0][0]
@@ -194,7 +194,7 @@ def time_limit_s(row: Fields) -> float | None:
 
 @lru_cache(4_096)
 def _limit_s(raw: str, clock: str) -> float | None:
-    """None without a limit, and 0 for one that cannot be read."""
+    """A time limit in seconds; None without a limit, and 0 for one that cannot be read."""
     raw, clock = ("" if text.lower() in NO_LIMIT else text for text in (raw, clock))
     if not raw and not clock:
         return None
@@ -203,7 +203,6 @@ def _limit_s(raw: str, clock: str) -> float | None:
 
 
 def _first_s(text: str, other: str, alone_s: int) -> int | None:
-    """The first duration that can be read."""
     found_s = duration_s(text, alone_s)
     return duration_s(other, alone_s) if found_s is None else found_s
 
@@ -257,7 +256,7 @@ class JobOrder:
         return possible
 
     def end(self) -> None:
-        """No further job decides about those before."""
+        """Note that no further job decides about those before."""
         for number in self.undecided:
             self._tally.remark(UNDECIDED, number)
         self.undecided.clear()
