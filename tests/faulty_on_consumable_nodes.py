@@ -12,9 +12,8 @@ from scheduler.node_resources.core.codes import FREE, HAS, NODE
 from scheduler.node_resources.selection import FirstFit, Placement
 from scheduler.node_resources.state import shares_of
 from scheduler.node_set import NodeSet
-from tests import faulty_on_free_nodes as on_free_nodes
-from tests.faulty import NeverReturns, Raises, spoilt
-from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, first_start
+from tests.faulty import spoilt
+from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, ON_ANY_NODES, first_start
 
 
 def first_share(change: Callable[[Share], Share]) -> Callable[[Any, Any], NodeSchedule]:
@@ -81,15 +80,11 @@ class IgnoresTheSitesResources:
 
 
 _SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
-ReturnsNothing = on_free_nodes.ReturnsNothing  # type: ignore[attr-defined]
-globals().update(_SPOILT)
 
 BROKEN_RULE: dict[type, str] = {
     **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
     IgnoresTheSitesResources: rules.NODES_FREE,
-    on_free_nodes.StartsNoJob: rules.MAKES_PROGRESS,
-    Raises: rules.RAISES_NOTHING,
-    NeverReturns: rules.RETURNS_IN_TIME,
-    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    **ON_ANY_NODES,
 }
+globals().update({kind.__name__: kind for kind in BROKEN_RULE})

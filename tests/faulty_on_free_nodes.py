@@ -133,15 +133,20 @@ class LooksForMachines:
 
 
 _SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
-globals().update(_SPOILT, ReturnsNothing=faulty._SPOILT["ReturnsNothing"])
+ReturnsNothing = faulty._SPOILT["ReturnsNothing"]
+
+ON_ANY_NODES: dict[type, str] = {
+    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    Raises: rules.RAISES_NOTHING,
+    NeverReturns: rules.RETURNS_IN_TIME,
+    StartsNoJob: rules.MAKES_PROGRESS,
+}
 
 BROKEN_RULE: dict[type, str] = {
     **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     LooksForMachines: rules.RIGHT_KIND,
     StartsOnBusyNodes: rules.NODES_FREE,
     GivesANodeToTwoJobs: rules.NODES_FREE,
-    faulty._SPOILT["ReturnsNothing"]: rules.RETURNS_A_SCHEDULE,
-    Raises: rules.RAISES_NOTHING,
-    NeverReturns: rules.RETURNS_IN_TIME,
-    StartsNoJob: rules.MAKES_PROGRESS,
+    **ON_ANY_NODES,
 }
+globals().update({kind.__name__: kind for kind in BROKEN_RULE})

@@ -7,9 +7,8 @@ from typing import Any
 from scheduler import rules
 from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.problem import TimeSharedProblem
-from tests import faulty_on_free_nodes
-from tests.faulty import NeverReturns, Raises, spoilt
-from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, LooksForMachines, StartsNoJob
+from tests.faulty import spoilt
+from tests.faulty_on_free_nodes import ALSO_ON_SHARED_NODES, ON_ANY_NODES, LooksForMachines
 
 
 def _writing_into_the_nodes(problem: TimeSharedProblem, good: NodeSchedule) -> Any:
@@ -30,15 +29,11 @@ class CrowdsTheFirstNodes:
 
 
 _SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
-ReturnsNothing = faulty_on_free_nodes.ReturnsNothing  # type: ignore[attr-defined]
-globals().update(_SPOILT)
 
 BROKEN_RULE: dict[type, str] = {
     **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     LooksForMachines: rules.RIGHT_KIND,
     CrowdsTheFirstNodes: rules.SOCIAL_CONTRACT,
-    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
-    Raises: rules.RAISES_NOTHING,
-    NeverReturns: rules.RETURNS_IN_TIME,
-    StartsNoJob: rules.MAKES_PROGRESS,
+    **ON_ANY_NODES,
 }
+globals().update({kind.__name__: kind for kind in BROKEN_RULE})

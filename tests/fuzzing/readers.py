@@ -218,14 +218,6 @@ def _lines(read: Callable[..., object]) -> Read:
     return all_of
 
 
-def _table(path: Path) -> object:
-    return read_table(path, TIMINGS_SCHEMA)
-
-
-def _trace(path: Path) -> object:
-    return read_facts(path), read_resource_names(path)
-
-
 @cache
 def _of_an_experiment() -> Sequence[bytes]:
     """A trace with the metadata that `sil run` writes."""
@@ -238,18 +230,6 @@ def _of_an_experiment() -> Sequence[bytes]:
     description = RunDescription(experiment="e", description="", **of_site, **drawn, **made)  # type: ignore[arg-type]
     write_trace(path, facts, description)
     return [path.read_bytes()]
-
-
-def _of_a_controller(path: Path) -> object:
-    return read_configuration(path).text(Surroundings("/run", "me", 1, 2))
-
-
-def _origin(path: Path) -> object:
-    return list(origin_terms(path.parent))
-
-
-def _reply(path: Path) -> object:
-    return read_reply(path.read_text(errors="replace"), 0.0)
 
 
 def _log(rules: Rules = Rules(), processors: int | None = None, on_nodes: bool = False) -> Read:  # noqa: B008
@@ -282,15 +262,11 @@ def _journal(path: Path) -> object:
         return list(journal.entries())
 
 
-def _texts_of_entries(path: Path) -> object:
-    """Without the checksums that find most damage before."""
-    return entry_of(path.read_bytes())
-
-
 def _matrix(path: Path) -> object:
     return read_problem(path, None)
 
 
+CONTROLLER = Surroundings("/run", "me", 1, 2)
 CUT = Rules(overrun=Overrun.CUT, too_large=TooLarge.CLIP)
 SWF = fixtures("logs/*.swf")
 IN_CSV = RESOURCES.replace(",", "\t").replace("|", ",").replace("c,d", '"c,\n""d"')
@@ -310,7 +286,9 @@ READERS = {
     "nodes of pods": Reader("nodes.csv", texts(NODES), tables.read_nodes),
     "runs": Reader("runs.csv", texts(RUNS), lambda path: recording.read(path, 2e9)),
     "slurm.conf": Reader("slurm.conf", texts(SLURM_CONF, SCONTROL, SCONTROL_JSON), read_cluster),
-    "slurm.conf of a controller": Reader("slurm.conf", texts(SLURM_CONF), _of_a_controller),
+    "slurm.conf of a controller": Reader(
+        "slurm.conf", texts(SLURM_CONF), lambda path: read_configuration(path).text(CONTROLLER)
+    ),
     "qos": Reader("qos.txt", texts(QOS), lambda path: [*qualities(path)]),
     "matrix.csv": Reader("matrix.csv", fixtures("etc/*.csv"), _matrix),
     "matrix.txt": Reader("matrix.txt", texts(HCSP, "# m0 m1\n1 2.5\ninf 4\n"), _matrix),
@@ -319,17 +297,33 @@ READERS = {
     "site file": Reader("site.toml", fixtures("sites/*.toml"), read_site_file),
     "experiment": Reader("e.toml", fixtures("experiments/*.toml"), _toml(Experiment)),
     "plan": Reader("p.toml", fixtures("plans/*.toml"), _toml(Plan)),
-    "trace": Reader("trace.parquet", _of_a_replay("trace.parquet"), _trace, False),
+    "trace": Reader(
+        "trace.parquet",
+        _of_a_replay("trace.parquet"),
+        lambda path: (read_facts(path), read_resource_names(path)),
+        False,
+    ),
     "trace of an experiment": Reader("trace.parquet", _of_an_experiment, read_trace, False),
-    "timings": Reader("timings.parquet", _of_a_replay("timings.parquet"), _table, False),
+    "timings": Reader(
+        "timings.parquet",
+        _of_a_replay("timings.parquet"),
+        lambda path: read_table(path, TIMINGS_SCHEMA),
+        False,
+    ),
     **{
         f"{name} of results": Reader("changed", _of_a_replay(name), _folder_with(name), False)
         for name in ("trace.parquet", "jobs.csv", "summary.json")
     },
     "case of a swarm": Reader("case.json", _cases, Case.read),
     "journal": Reader("journal", _journals, _journal, False),
-    "entry of a journal": Reader("entry.json", texts(OF_VERSION_1), _texts_of_entries, False),
-    "origin of results": Reader("origin.json", texts(ORIGIN), _origin, False),
-    "batsim reply": Reader("reply.json", texts(REPLY), _reply),
+    "entry of a journal": Reader(
+        "entry.json", texts(OF_VERSION_1), lambda path: entry_of(path.read_bytes()), False
+    ),
+    "origin of results": Reader(
+        "origin.json", texts(ORIGIN), lambda path: [*origin_terms(path.parent)], False
+    ),
+    "batsim reply": Reader(
+        "reply.json", texts(REPLY), lambda path: read_reply(path.read_text(errors="replace"), 0.0)
+    ),
     "batsim requests": Reader("requests.json", texts(REQUESTS), _serve, False),
 }

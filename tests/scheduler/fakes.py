@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import (
     Admission,
@@ -33,9 +36,11 @@ from scheduler.model import (
     JobId,
     Machine,
     MachineReading,
+    NodeSchedule,
     RunId,
     Schedule,
     Site,
+    Start,
 )
 from scheduler.ports import AnyScheduler, MonitorNews, Notice, RunEnded, RunLost, RunPreempted, TimePassed
 from scheduler.resource_manager import OnMachines, ResourceManager
@@ -166,10 +171,31 @@ class TargetScheduler:
 class FixedScheduler:
     """Gives one answer, whatever it is asked."""
 
-    answer: Schedule
+    answer: Any
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
+    def schedule(self, problem: Any) -> Any:
         return self.answer
+
+
+def placing(*rows: tuple[int, Any], waiting: tuple[int, ...] = ()) -> NodeSchedule:
+    """(job, nodes) of those that start."""
+    return NodeSchedule([Start(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
+
+
+@dataclass
+class WhileTheyFit:
+    """Each job that fits on the nodes, as a guest would write it: in the order of its own `key`, a function
+    of the place in the queue and the job, and except those that it is `refused`."""
+
+    key: Callable[[int, Job], float] = lambda i, job: i
+    refused: set[int] = field(default_factory=set)
+
+    def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
+        placer, jobs = Placer(problem), list(enumerate(problem.jobs))
+        for i, job in sorted(jobs, key=lambda each: self.key(*each)):
+            if job.id not in self.refused and placer.fits(i):
+                placer.start(i)
+        return placer.schedule("too little is free")
 
 
 class Ruthless:

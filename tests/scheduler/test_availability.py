@@ -54,26 +54,23 @@ def test_a_cluster_is_open_at_exactly_its_least_share_of_members(
     assert after(*down, machine(0, False), site=one_cluster(size, least_share)).members() == ((),)
 
 
-def test_a_cluster_without_members_is_closed_even_with_a_least_share_of_zero() -> None:
-    availability = after(machine(0, False), machine(1, False), site=one_cluster(2, 0.0))
-    assert availability.members() == ((),)
-
-
 def test_a_cluster_without_members_is_never_open() -> None:
-    availability = after(link("lan", False), site=make_site(1, [ClusterOf((), ("lan",))]))
-    assert availability.members() == ((),)
+    assert after(machine(0, False), machine(1, False), site=one_cluster(2, 0.0)).members() == ((),)
+    assert after(link("lan", False), site=make_site(1, [ClusterOf((), ("lan",))])).members() == ((),)
 
 
 # -- what changed ------------------------------------------------------------------------------------------
 
 
-def test_a_machine_reading_affects_the_machine_and_the_members_of_its_clusters() -> None:
-    assert Availability(LAB).read([machine(3, False)]) == [2, 3]
-    assert Availability(LAB).read([machine(2, False)]) == [0, 1, 2, 3]
-
-
-def test_an_interconnect_reading_affects_the_members_of_its_clusters() -> None:
-    assert Availability(LAB).read([link("wan", False)]) == [0, 1, 2]
+@pytest.mark.parametrize(
+    ("reading", "machines"),
+    [(machine(3, False), [2, 3]), (machine(2, False), [0, 1, 2, 3]), (link("wan", False), [0, 1, 2])],
+    ids=str,
+)
+def test_a_reading_affects_the_machine_and_the_members_of_its_clusters(
+    reading: Reading, machines: list[int]
+) -> None:
+    assert Availability(LAB).read([reading]) == machines
 
 
 def test_a_reading_without_news_changes_nothing() -> None:
@@ -98,26 +95,22 @@ def test_resources_found_down_by_a_failed_order_stay_down_until_a_later_reading(
 # -- what can still start ----------------------------------------------------------------------------------
 
 
-def test_a_run_on_one_machine_can_start_if_its_cluster_is_closed() -> None:
-    availability = after(machine(2, False))
-    assert availability.has((3,), 3)
-    assert not availability.has((2,), 2)
-
-
-def test_a_cluster_run_can_start_on_its_planned_members() -> None:
-    availability = after(machine(1, False))
-    assert availability.has((0, 2), TRIPLE)
-    assert not availability.has((0, 1, 2), TRIPLE)
-
-
-def test_a_run_planned_on_fewer_members_can_start_after_the_others_recover() -> None:
-    assert Availability(LAB).has((0, 2), TRIPLE)
-
-
-def test_a_run_cannot_start_on_a_closed_cluster_even_if_its_members_are_up() -> None:
-    availability = after(link("lan", False), link("wan", False))
-    assert not availability.has((0, 1, 2), TRIPLE)
-    assert availability.has((2, 3), COUPLE)
+@pytest.mark.parametrize(
+    ("down", "machines", "resource", "can_start"),
+    [
+        ([machine(2, False)], (3,), 3, True),  # though its cluster is closed
+        ([machine(2, False)], (2,), 2, False),
+        ([machine(1, False)], (0, 2), TRIPLE, True),  # on the members that were planned
+        ([machine(1, False)], (0, 1, 2), TRIPLE, False),
+        ([], (0, 2), TRIPLE, True),  # planned on fewer members, and the others have recovered
+        ([link("lan", False), link("wan", False)], (0, 1, 2), TRIPLE, False),
+        ([link("lan", False), link("wan", False)], (2, 3), COUPLE, True),
+    ],
+)
+def test_a_run_can_start_where_its_machines_are_up_and_its_cluster_is_open(
+    down: list[Reading], machines: tuple[int, ...], resource: int, can_start: bool
+) -> None:
+    assert after(*down).has(machines, resource) is can_start
 
 
 # -- in general --------------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,27 +90,22 @@ def overlapping(commitments: Commitments, new: Run, now_s: float = 0.0) -> list[
     return [other.id for other in commitments.overlapping(new, LOW, now_s)]
 
 
-def test_runs_that_overlap_a_new_one_are_listed_once_each() -> None:
-    commitments = committed(
-        run(0, [0, 1], 10, 20, "low"), run(1, [2], 10, 20, "low"), run(2, [1], 20, 40, "low")
-    )
-    assert overlapping(commitments, run(9, [0, 1], 15, 25)) == [0, 2]
-
-
-def test_overlapping_runs_are_listed_in_order_of_start() -> None:
-    commitments = committed(run(0, [0], 12, 20, "low"), run(1, [1], 11, 20, "low"))
-    assert overlapping(commitments, run(9, [0, 1], 10, 25)) == [1, 0]
-
-
-def test_adjacent_runs_do_not_overlap() -> None:
-    commitments = committed(run(0, [0], 0, 10, "low"), run(1, [0], 20, 30, "low"))
-    assert overlapping(commitments, run(9, [0], 10, 20)) == []
-
-
-def test_only_runs_of_displaced_queues_count_as_overlapping() -> None:
-    commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"))
-    assert overlapping(commitments, run(9, [0], 5, 15)) == [1]
-    assert commitments.overlapping(run(9, [0], 5, 15), NONE, 0.0) == []
+@pytest.mark.parametrize(
+    ("there", "new", "expected"),
+    [
+        ([([0, 1], 10, 20), ([2], 10, 20), ([1], 20, 40)], ([0, 1], 15, 25), [0, 2]),
+        ([([0], 12, 20), ([1], 11, 20)], ([0, 1], 10, 25), [1, 0]),
+        ([([0], 0, 10), ([0], 20, 30)], ([0], 10, 20), []),
+        ([([0], 0, 10, "high"), ([0], 10, 30)], ([0], 5, 15), [1]),
+    ],
+    ids=["once each", "in order of start", "not adjacent ones", "only those of displaced queues"],
+)
+def test_runs_that_overlap_a_new_one_are_listed(
+    there: list[tuple[Any, ...]], new: tuple[Any, ...], expected: list[int]
+) -> None:
+    commitments = committed(*(run(n, *each[:3], *(each[3:] or ["low"])) for n, each in enumerate(there)))
+    assert overlapping(commitments, run(9, *new)) == expected
+    assert commitments.overlapping(run(9, *new), NONE, 0.0) == []
 
 
 def test_an_overdue_run_overlaps_a_run_that_starts_now() -> None:
@@ -326,31 +323,17 @@ class CommitmentModel:
 
 @settings(max_examples=up_to(300), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
-def test_plans_stay_sorted_and_consistent_without_overlap(steps_taken: Sequence[Step]) -> None:
+def test_plans_stay_sorted_without_overlap_and_never_deadlock(
+    steps_taken: Sequence[Step],
+) -> None:
     simulated = CommitmentModel()
     for step in steps_taken:
         simulated.take(step)
         simulated.check_books()
-
-
-@settings(max_examples=up_to(150), deadline=None, derandomize=True)
-@given(st.lists(steps, max_size=25))
-def test_a_second_replan_at_the_same_time_moves_nothing(steps_taken: Sequence[Step]) -> None:
-    simulated = CommitmentModel()
-    for step in steps_taken:
-        simulated.take(step)
     simulated.commitments.replan(simulated.now_s)
     before = times(*simulated.alive)
     assert simulated.commitments.replan(simulated.now_s) == []
     assert times(*simulated.alive) == before
-
-
-@settings(max_examples=up_to(150), deadline=None, derandomize=True)
-@given(st.lists(steps, max_size=25))
-def test_planned_runs_never_deadlock(steps_taken: Sequence[Step]) -> None:
-    simulated = CommitmentModel()
-    for step in steps_taken:
-        simulated.take(step)
     for ending in [each for each in simulated.alive if each.started]:
         simulated.commitments.end(ending, simulated.now_s)
         simulated.alive.remove(ending)

@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from scheduler import registry
-from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.placer import Placer
-from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Answer, NodeSchedule, Schedule, Start
+from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
 from scheduler.testing import CONSUMABLE, CONTRACTS, ContractBroken, check_contract, examination
@@ -25,6 +22,7 @@ from scheduler.time_shared.loras import Ordering
 from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_consumable_nodes, faulty_on_free_nodes, faulty_on_nodes
 from tests.examples import up_to
+from tests.scheduler.fakes import WhileTheyFit
 
 RULES_WITHOUT_ONE_JOB = {
     "returns-a-schedule",
@@ -176,32 +174,9 @@ def test_counterexample_jobs_are_numbered_from_one() -> None:
         check_contract(faulty.ForgetsAJob)  # type: ignore[attr-defined]
 
 
-class WhileTheyFit:
-    """Any job that fits, in order."""
-
-    def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
-        placer = Placer(problem)
-        for i in range(problem.n_jobs):
-            if placer.fits(i):
-                placer.start(i)
-        return placer.schedule("it does not fit")
-
-
 @pytest.mark.parametrize("kind", ["free_nodes", CONSUMABLE])
 def test_one_class_with_a_placer_serves_identical_and_consumable_nodes(kind: str) -> None:
     check_contract(WhileTheyFit, kind, examples=up_to(60))
-
-
-def test_placements_may_list_nodes_in_any_order_and_sequence_type() -> None:
-    class ListsNodesInReverse:
-        """FCFS whose nodes are tuples, in descending order."""
-
-        def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-            good: NodeSchedule = resolve("fcfs").make().schedule(problem)
-            backwards = [Start(p.job, tuple(reversed(p.nodes)), p.completion_s) for p in good.starts]
-            return good._replace(starts=tuple(backwards))
-
-    check_contract(ListsNodesInReverse, Kind.FREE_NODES, examples=up_to(50))
 
 
 def test_where_hypothesis_is_missing_a_sentence_says_how_to_install_it() -> None:

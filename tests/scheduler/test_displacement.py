@@ -9,8 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
-from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
@@ -19,7 +17,6 @@ from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import (
     Job,
     JobId,
-    NodeSchedule,
     RunId,
 )
 from scheduler.node_request import Gpus, Node, Request
@@ -27,7 +24,7 @@ from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
 from scheduler.testing.rigid import running_first
 from tests.examples import up_to
-from tests.scheduler.fakes import ByHand
+from tests.scheduler.fakes import ByHand, WhileTheyFit
 from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, place, remove
 from tests.scheduler.free_nodes.test_consumable_backfilling import (
     request_of,
@@ -129,13 +126,6 @@ def test_a_conservative_reservation_gives_way_to_one_of_a_higher_queue() -> None
     nodes.end(1, 100.0)
     nodes.end(4, 200.0)
     assert [job for job, _ in nodes.started] == [1, 4, 2]
-
-
-def test_a_job_of_an_unknown_queue_is_refused_with_its_name() -> None:
-    nodes = Nodes(Node(1, 0))
-    assert nodes.submit(1, "express") == "there is no queue 'express'"
-    assert nodes.waiting == []
-    assert nodes.started == []
 
 
 # -- displacement ------------------------------------------------------------------------------------------
@@ -301,20 +291,12 @@ def test_a_node_that_is_down_is_no_reason_to_displace_what_else_runs() -> None:
 # -- schedulers with other preferences ---------------------------------------------------------------------
 
 
-class LastFirst:
-    """The jobs in the reverse of their order."""
-
-    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        placer = Placer(problem)
-        for i in reversed(range(problem.n_jobs)):
-            if placer.fits(i):
-                placer.start(i)
-        return placer.schedule("too little is free")
+LAST_FIRST = WhileTheyFit(lambda i, job: -i)
 
 
 def test_a_scheduler_that_starts_the_displaced_job_again_is_obeyed() -> None:
     """Else the two jobs would take turns without end."""
-    nodes = Nodes(Node(1, 0), scheduler=LastFirst())
+    nodes = Nodes(Node(1, 0), scheduler=LAST_FIRST)
     nodes.submit(1, "low")
     nodes.submit(2, "urgent")
     nodes.stop(1)
@@ -328,7 +310,7 @@ def test_a_scheduler_that_starts_the_displaced_job_again_is_obeyed() -> None:
 
 
 def test_a_job_displaces_nothing_that_was_preferred_to_it_in_the_same_decision() -> None:
-    nodes = Nodes(Node(1, 0), scheduler=LastFirst())
+    nodes = Nodes(Node(1, 0), scheduler=LAST_FIRST)
     nodes.submit(9, "middle")
     nodes.submit(1, "low")
     nodes.submit(2, "urgent")
@@ -338,26 +320,12 @@ def test_a_job_displaces_nothing_that_was_preferred_to_it_in_the_same_decision()
     assert nodes.stopping == []
 
 
-class Refusing:
-    """In order of service, except the jobs that it refuses to start."""
-
-    def __init__(self, *refused: int) -> None:
-        self.refused = set(refused)
-
-    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        placer = Placer(problem)
-        for i, job in enumerate(problem.jobs):
-            if job.id not in self.refused and placer.fits(i):
-                placer.start(i)
-        return placer.schedule("too little is free, or it is refused")
-
-
 @pytest.mark.parametrize(("queue", "displaced"), [("first", [1, 1]), ("low", [1])])
 def test_a_job_that_was_passed_over_displaces_again_once_one_served_before_it_has_started(
     queue: str, displaced: list[int]
 ) -> None:
     """Job 1 starts again instead of job 3. Then job 2 starts."""
-    scheduler = Refusing(2, 3)
+    scheduler = WhileTheyFit(refused={2, 3})
     nodes = Nodes(Node(1, 0), Node(1, 0), queues=(QueuePolicy("first", 3), URGENT, LOW), scheduler=scheduler)
     for job, of in ((8, "first"), (1, "low"), (2, queue), (3, "urgent")):
         nodes.submit(job, of)

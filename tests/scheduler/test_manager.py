@@ -106,13 +106,6 @@ def test_a_round_maps_jobs_in_arrival_order_and_starts_the_first_runs() -> None:
     assert not desk.manager.wants_round
 
 
-def test_an_order_names_the_job_the_resource_and_its_machines() -> None:
-    desk = with_pair()
-    desk.serve((1, PAIR))
-    ((_, order),) = desk.dispatcher.orders
-    assert (order.job.id, order.resource, order.machines) == (1, PAIR, (0, 1))
-
-
 def test_a_planned_run_starts_without_a_round_when_its_predecessor_ends() -> None:
     desk = machines(1)
     desk.serve((1, 0), (2, 0))
@@ -145,20 +138,6 @@ def test_a_job_mapped_since_loses_its_old_wait_reason() -> None:
     assert desk.manager.why_waiting() == {2: "no round has looked at it yet"}
 
 
-def test_no_round_is_requested_while_no_job_waits() -> None:
-    desk = machines(1)
-    desk.serve((1, 0), (2, 0))
-    desk.end(1, 10.0)
-    assert not desk.manager.wants_round
-
-
-def test_an_end_requests_a_round_while_a_job_waits() -> None:
-    desk = machines(1)
-    desk.serve((1, 0), (2,))
-    desk.end(1, 10.0)
-    assert desk.manager.wants_round
-
-
 # -- commit and remap --------------------------------------------------------------------------------------
 
 
@@ -180,11 +159,18 @@ def test_remap_maps_planned_runs_again_but_not_started_ones() -> None:
     assert desk.dispatched == [(0.0, 1, 0), (1.0, 2, 1)]
 
 
-def test_under_remap_an_end_requests_a_round_while_runs_are_planned() -> None:
-    desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
-    desk.serve((1, 0), (2, 1), (3, 0))
+@pytest.mark.parametrize(
+    ("queue", "third", "wants_round"),
+    [(QueuePolicy(), (3, 0), False), (QueuePolicy(), (3,), True), (QueuePolicy(mapping=REMAP), (3, 0), True)],
+    ids=["planned", "waiting", "planned, but to be remapped"],
+)
+def test_an_end_requests_a_round_while_a_job_waits_or_is_to_be_remapped(
+    queue: QueuePolicy, third: tuple[int, ...], wants_round: bool
+) -> None:
+    desk = machines(2, 10.0, queue)
+    desk.serve((1, 0), (2, 1), third)
     desk.end(2, 4.0)
-    assert desk.manager.wants_round
+    assert desk.manager.wants_round is wants_round
 
 
 class Unscanned(dict[JobId, Run]):
@@ -487,16 +473,6 @@ def test_a_job_that_ends_before_its_preemption_order_is_finished_once() -> None:
     assert not desk.waiting
 
 
-def test_a_job_that_ends_before_its_preemption_order_leaves_the_waiting_jobs() -> None:
-    desk = machines(1, 10.0, HIGH, LOW)
-    desk.serve((1, 0, "low"))
-    del desk.scheduler.targets[1]
-    desk.serve((2, 0, "high"), at_s=4.0)
-    assert desk.waiting == {1}
-    desk.end(1, 5.0)
-    assert desk.waiting == set()
-
-
 def test_a_run_lost_before_its_preemption_lets_its_job_start_elsewhere() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.serve((1, 0, "low"))
@@ -657,18 +633,6 @@ def test_the_round_after_a_rejected_one_starts_its_jobs_and_earlier_decisions() 
 # -- losses and outages ------------------------------------------------------------------------------------
 
 
-def test_the_job_of_a_lost_run_waits_and_restarts() -> None:
-    desk = machines(1)
-    desk.serve((1, 0))
-    first = desk.run_of(1)
-    desk.lose(1, at_s=5.0)
-    assert desk.waiting == {1}
-    assert desk.manager.wants_round
-    desk.round(6.0)
-    assert desk.dispatched == [(0.0, 1, 0), (6.0, 1, 0)]
-    assert desk.run_of(1) != first
-
-
 def test_a_machine_found_down_by_an_order_stays_down_until_a_later_up_reading() -> None:
     desk = machines(2)
     desk.serve((1, 0), at_s=10.0)
@@ -712,14 +676,6 @@ def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> N
     assert desk.scheduler.problems[-1].ready_times.members == ((0, 1),)
 
 
-def test_a_loss_withdraws_the_other_runs_planned_on_the_failed_resources() -> None:
-    desk = with_pair()
-    desk.serve((1, 0), (2, 0), (3, PAIR), (4, 1))
-    desk.lose(1, [0], at_s=3.0)
-    assert desk.waiting == {1, 2, 3}
-    assert desk.dispatched[1:] == [(3.0, 4, 1)]
-
-
 def test_runs_planned_on_a_failed_machine_are_remapped_and_the_started_run_continues() -> None:
     desk = machines(2)
     desk.serve((1, 0), (2, 0))
@@ -759,21 +715,6 @@ def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None
     desk.serve((1, PAIR), (2, PAIR))
     assert desk.dispatcher.orders[0][1].machines == (0,)
     assert desk.planned == {2: (12.0, 24.0)}
-
-
-def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_open() -> None:
-    desk = with_pair(least_share=0.5)
-    desk.serve((1, 0), (2, PAIR))
-    desk.observe(1, up=False)
-    assert desk.waiting == {2}
-    desk.round(1.0)
-    assert desk.planned == {2: (10.0, 22.0)}
-
-
-# -- beliefs that prove wrong ------------------------------------------------------------------------------
-
-
-# -- experience --------------------------------------------------------------------------------------------
 
 
 # -- by chance ---------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from site_db.jobs.writer import JobWriter
 from site_db.schema import ExecutionHistoryRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
+from site_db.store import Address
 from tests.site_db.site_texts import a_run, changed, read
 
 # Resources of the small site, and their place in a row of estimates.
@@ -54,6 +55,12 @@ def record(
     n = n_machines or {PAIR: 2, MIXED: 3}.get(resource, 1)
     for run_time_s in run_times_s:
         experience.record(ExecutionRecord(job(job_class, size=size), resource, n, 5.0, run_time_s))
+
+
+@pytest.fixture
+def address(database: Path) -> Address:
+    """SQLite only: on a server, other modules execute these statements."""
+    return Address.of_file(database)
 
 
 @pytest.fixture

@@ -134,6 +134,7 @@ def test_the_class_of_a_node_does_not_depend_on_its_partitions(session: Session,
 # -- an existing site --------------------------------------------------------------------------------------
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "text",
     [

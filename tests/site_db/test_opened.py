@@ -69,14 +69,6 @@ def test_a_damaged_file_has_one_sentence_with_its_format(kind: str, first: int, 
         read_bytes(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("no", "there is no such file"), ("", "cannot be read: Is a")]
-)
-def test_what_is_no_file_has_one_sentence(name: str, sentence: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidFile, match=sentence), open_lines(tmp_path / name):
-        pass
-
-
 def test_an_error_raised_by_the_reader_is_not_attributed_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("a line")

@@ -526,36 +526,29 @@ def count(session: Session, row: type[Base]) -> int:
     return session.scalar(select(func.count()).select_from(row)) or 0
 
 
+HELD_BY_HISTORY = [ExecutionStatisticsRow, JobRow, MachineRow]
+
+
 @pytest.mark.parametrize(
-    ("row", "name"),
-    [(JobClassRow, "short"), (ClusterRow, "mixed"), (MachineClassRow, "fast")],
-    ids=["job class", "cluster", "machine class"],
+    ("gone", "row", "name", "held_by"),
+    [
+        (HELD_BY_HISTORY, JobClassRow.name, "short", "execution_history_"),
+        (HELD_BY_HISTORY, ClusterRow.name, "mixed", "execution_history_"),
+        (HELD_BY_HISTORY, MachineClassRow.name, "fast", "execution_history_"),
+        ([ExecutionHistoryRow], JobClassRow.name, "short", "job_job_class_id"),
+        ([ExecutionHistoryRow], MachineClassRow.name, "fast", "machine_site_id"),
+        ([JobRow], UserRow.name, "ann", "execution_history_user_id"),
+        ([], SourceRow.key, "live", "execution_history_source_id"),
+    ],
+    ids=str,
 )
-def test_resources_with_history_cannot_be_deleted(row: Any, name: str, session: Session) -> None:
-    # Its machines, jobs and statistics are gone: only the history holds it.
-    session.execute(delete(ExecutionStatisticsRow))
-    session.execute(delete(JobRow))
-    session.execute(delete(MachineRow))
-    with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_execution_history_"):
-        session.execute(delete(row).where(row.name == name))
-
-
-def test_a_job_class_with_jobs_cannot_be_deleted(session: Session) -> None:
-    session.execute(delete(ExecutionHistoryRow))
-    with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_job_job_class_id"):
-        session.execute(delete(JobClassRow).where(JobClassRow.name == "short"))
-
-
-def test_a_machine_class_with_machines_cannot_be_deleted(session: Session) -> None:
-    session.execute(delete(ExecutionHistoryRow))
-    with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_machine_site_id"):
-        session.execute(delete(MachineClassRow).where(MachineClassRow.name == "fast"))
-
-
-def test_a_user_with_jobs_or_runs_cannot_be_deleted(session: Session) -> None:
-    session.execute(delete(JobRow))
-    with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_execution_history_user_id"):
-        session.execute(delete(UserRow).where(UserRow.name == "ann"))
+def test_what_another_row_refers_to_cannot_be_deleted(
+    gone: list[type[Base]], row: Any, name: str, held_by: str, session: Session
+) -> None:
+    for other in gone:
+        session.execute(delete(other))
+    with pytest.raises(IntegrityError, match=f"FOREIGN KEY constraint failed|fk_{held_by}"):
+        session.execute(delete(row.class_).where(row == name))
 
 
 def test_resources_without_history_can_be_deleted(session: Session) -> None:
@@ -593,11 +586,6 @@ def test_deleting_a_cluster_deletes_its_dependents_and_keeps_its_machines(sessio
     assert (count(session, ClusterInterconnectRow), count(session, ClusterStateRow)) == (0, 0)
     clusters = select(AllowedPlaceRow.cluster_id).where(AllowedPlaceRow.cluster_id.is_not(None))
     assert session.scalars(clusters).all() == [2, 2]
-
-
-def test_a_source_with_runs_cannot_be_deleted(session: Session) -> None:
-    with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_execution_history_source_id"):
-        session.execute(delete(SourceRow))
 
 
 def test_deleting_a_site_deletes_all_its_rows_and_keeps_other_sites(session: Session) -> None:

@@ -13,9 +13,16 @@ from site_db.schema import ClusterStateRow, InterconnectStateRow, MachineStateRo
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, Observation, StateWriter, current_states
+from site_db.store import Address
 from tests.site_db.site_texts import FULL, read
 
 UP, DOWN = Observation(up=True), Observation(up=False)
+
+
+@pytest.fixture
+def address(database: Path) -> Address:
+    """SQLite only: on a server, other modules execute these statements."""
+    return Address.of_file(database)
 
 
 @pytest.fixture

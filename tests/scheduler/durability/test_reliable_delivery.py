@@ -69,17 +69,6 @@ def test_a_notice_reaches_the_manager_once_and_is_acknowledged_each_time() -> No
     assert [sent for sent in line.wire.sent if sent[1] == "acknowledge"] == [(0.0, "acknowledge", 0)] * 3
 
 
-def test_of_two_notices_about_a_run_the_first_one_counts() -> None:
-    line = Line(QUIET)
-    line.start(0)
-    line.stop(0)
-    line.ends(0)
-    line.delivery.handle(RunPreempted(RunId(0)))
-    line.delivery.handle(RunLost(RunId(0), 0.0))
-    line.delivery.handle(OrderRefused(RunId(0)))
-    assert line.manager.told == [("ended", 0)]
-
-
 def test_a_run_ends_on_the_clock_of_the_manager_and_takes_as_long_as_its_machine_says() -> None:
     line = Line(QUIET)
     line.start(0)

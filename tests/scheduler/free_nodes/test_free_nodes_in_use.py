@@ -22,7 +22,6 @@ from scheduler.model import (
     NodeSchedule,
     RunId,
     Schedule,
-    Start,
 )
 from scheduler.node_set import NodeSet
 from scheduler.ports import AnyScheduler, RuntimeEstimator
@@ -38,7 +37,7 @@ from scheduler.rules import (
     RETURNS_A_SCHEDULE,
     ScheduleRejected,
 )
-from tests.scheduler.fakes import ByHand
+from tests.scheduler.fakes import ByHand, FixedScheduler, WhileTheyFit, placing
 
 MINUTE_S, HOUR_S = 60.0, 3_600.0
 
@@ -280,20 +279,6 @@ def test_corrections_are_counted_per_job_and_reset_after_its_end() -> None:
 # -- rules -----------------------------------------------------------------------------------------------
 
 
-class FixedAnswer:
-    """A scheduler that returns what it was made with."""
-
-    def __init__(self, answer: object) -> None:
-        self._answer = answer
-
-    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        return self._answer  # type: ignore[return-value]
-
-
-def placing(*rows: tuple[int, Sequence[int]], waiting: tuple[int, ...] = ()) -> NodeSchedule:
-    return NodeSchedule([Start(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
-
-
 BOTH = NodeSet.of([0, 1])
 
 
@@ -339,7 +324,7 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
 )
 def test_an_invalid_schedule_is_rejected_and_nothing_is_started(answer: object, rule: str, told: str) -> None:
     """Of five nodes, 4 is down. Jobs 10, 11 and 12 ask for two nodes each."""
-    queue = Queue(5, FixedAnswer(answer))
+    queue = Queue(5, FixedScheduler(answer))
     queue.observe(4, False, 0.0)
     with pytest.raises(ScheduleRejected) as caught:
         queue.submit(job(10, 2), job(11, 2), job(12, 2))
@@ -350,7 +335,7 @@ def test_an_invalid_schedule_is_rejected_and_nothing_is_started(answer: object, 
 
 @pytest.mark.parametrize("nodes", [(3, 0), [0, 3], np.array([0, 3]), range(0, 4, 3), NodeSet.of([0, 3])])
 def test_placements_may_list_nodes_in_any_sequence_and_order(nodes: Sequence[int]) -> None:
-    queue = Queue(4, FixedAnswer(placing((0, nodes))))
+    queue = Queue(4, FixedScheduler(placing((0, nodes))))
     queue.submit(job(0, 2))
     assert len(queue.dispatcher.orders) == 1
     assert set(queue.dispatcher.orders[0][1].machines) == {0, 3}
@@ -360,23 +345,12 @@ def test_placements_may_list_nodes_in_any_sequence_and_order(nodes: Sequence[int
 # -- custom schedulers --------------------------------------------------------------------------------------
 
 
-class LargestFirst:
-    """As a guest would write it."""
-
-    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
-        placing = Placer(problem)
-        for i in sorted(range(problem.n_jobs), key=lambda i: -problem.jobs[i].n_tasks):
-            if problem.jobs[i].n_tasks <= placing.n_free:
-                placing.start(i)
-        return placing.schedule("too few nodes are free")
-
-
 def test_a_custom_scheduler_starts_its_jobs_and_the_others_wait() -> None:
-    queue = Queue(4, LargestFirst())
+    queue = Queue(4, WhileTheyFit(lambda i, job: -job.n_tasks))
     queue.submit(job(0, 1), job(1, 3, estimate_s=30.0), job(2, 2))
     assert queue.started == [(1, "0-2"), (0, "3")]
     assert queue.expected_s == [30.0, 100.0]
-    assert queue.manager.why_waiting() == {2: "too few nodes are free"}
+    assert queue.manager.why_waiting() == {2: "too little is free"}
 
 
 def test_starting_a_job_on_too_few_free_nodes_raises_an_error() -> None:
@@ -392,7 +366,7 @@ def test_starting_a_job_on_too_few_free_nodes_raises_an_error() -> None:
 
 
 def test_a_scheduler_is_asked_again_once_at_the_requested_time() -> None:
-    queue = Queue(4, FixedAnswer(placing(waiting=(0,))._replace(ask_again_s=7.0)))
+    queue = Queue(4, FixedScheduler(placing(waiting=(0,))._replace(ask_again_s=7.0)))
     queue.submit(job(0))
     assert queue.manager.wakes_at_s == 7.0
     assert not queue.manager.wants_round

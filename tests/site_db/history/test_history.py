@@ -36,21 +36,15 @@ from site_db.schema import (
 )
 from site_db.site_file import importing
 from tests.examples import up_to
-from tests.site_db.site_texts import SMALL, read
+from tests.site_db.site_texts import SMALL, a_run, read
 
 RESOURCES = ("f1", "f2", "s1", "s2", "odd", "pair")
 SITE_ID = 1
 Summaries = dict[object, tuple[list[object], list[tuple[int, int]]]]
 
 
-def run(
-    time_s: float, resource: str = "f1", job_class: str = "short", size: float | None = None
-) -> JobRecord:
-    members = {"pair": 2, "mixed": 3}.get(resource, 1)
-    return JobRecord(
-        number="1", job_class=job_class, user="ann", queue="day", state=JobState.DONE, submitted_s=0.0,
-        resource=resource, members=members, started_s=0.0, run_time_s=time_s, size=size,
-    )  # fmt: skip
+def run(time_s: float, resource: str = "f1", size: float | None = None) -> JobRecord:
+    return a_run(resource, time_s, members={"pair": 2, "mixed": 3}.get(resource, 1), size=size)
 
 
 def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:

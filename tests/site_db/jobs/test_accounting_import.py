@@ -372,6 +372,7 @@ def test_the_time_limit_of_a_class_is_the_longest_that_its_partition_allows(
 # -- what logs may contain ---------------------------------------------------------------------------------
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "row",
     [
@@ -389,6 +390,7 @@ def test_odd_texts_are_read(row: Row, session: Session, tmp_path: Path) -> None:
     assert list(errors(file_of(session))) == []
 
 
+@ON_SQLITE
 @pytest.mark.parametrize(
     "tres", ["cpu=3000000000,node=1", "cpu=1,node=3000000000", "cpu=1,node=1,mem=2000000000P"]
 )

@@ -606,174 +606,32 @@ def test_a_written_site_reads_as_the_same_site(text: str, tmp_path: Path) -> Non
     assert read(importing.site_text(file), tmp_path) == file
 
 
-def test_a_site_is_written_compactly_without_default_values(tmp_path: Path) -> None:
-    """Ranges are folded, and what goes without saying is not said."""
-    assert (
-        importing.site_text(read(FULL, tmp_path))
-        == """\
-name = "full"
-description = "it has everything"
-only_listed_users = true
+def with_floats(text: str, *keys: str) -> str:
+    return re.sub(rf"^({'|'.join(keys)}) = (\d+)$", r"\1 = \2.0", text, flags=re.MULTILINE)
 
-[[machine_classes]]
-name = "fast"
-architecture = "x86"
 
-[[machine_classes]]
-name = "slow"
-
-[[machines]]
-names = ["f[01-04]"]
-machine_class = "fast"
-processors = 4
-memory_mb = 2048.0
-storage_gb = 80.5
-os = "Linux"
-rating = 2.5
-interconnects = ["lan", "sci"]
-
-[[machines]]
-names = ["s[1-2]"]
-machine_class = "slow"
-rating = 1.0
-
-[[machines]]
-names = ["planned"]
-machine_class = "slow"
-notional = true
-
-[[interconnects]]
-name = "lan"
-bandwidth_mbit_per_s = 100.0
-
-[[interconnects]]
-name = "sci"
-bandwidth_mbit_per_s = 1280.5
-latency_us = 10.0
-
-[[clusters]]
-name = "quad"
-members = ["f[01-04]"]
-interconnects = ["sci"]
-least_share = 0.75
-
-[clusters.social_contract]
-share = 0.4
-most_jobs = 2
-most_cpu = 1.5
-
-[[job_classes]]
-name = "flow"
-description = "fluid dynamics"
-size = "cells"
-network_mbit_per_s = 12.5
-preferred = ["fast"]
-
-[[job_classes.in_isolation]]
-tasks = 2
-exe_s = 8.0
-cpu = 0.5
-memory_mb = 0.0
-
-[[job_classes.in_isolation]]
-tasks = 4
-exe_s = 5.0
-cpu = 0.75
-memory_mb = 64.0
-
-[job_classes.sequential_s]
-fast = 10.0
-
-[job_classes.parallel_s]
-quad = 4.0
-
-[job_classes.commands]
-slow = "flow --small"
-fast = "flow {size}"
-
-[job_classes.parallel_commands]
-quad = "mpirun flow"
-
-[[queues]]
-name = "day"
-priority = 5
-displaces = ["night"]
-
-[[queues]]
-name = "night"
-
-[[users]]
-name = "ann"
-queues = ["day", "night"]
-most_jobs = 3
-highest_priority = 5
-
-[[users.may_submit_as]]
-user = "bob"
-
-[[users.may_submit_as]]
-user = "cy"
-queues = ["night"]
-
-[[users]]
-name = "bob"
-queues = []
-
-[[users]]
-name = "cy"
-"""
-    )
+def test_a_site_is_written_with_folded_ranges_in_one_order_and_without_default_values(tmp_path: Path) -> None:
+    keys = "memory_mb", "rating", "bandwidth_mbit_per_s", "latency_us", "fast", "quad", "exe_s"
+    text = with_floats(FULL, *keys)
+    text = changed('["sci", "lan"]', '["lan", "sci"]', text)
+    text = changed('["f04", "f[01-03]"]', '["f[01-04]"]', text)
+    text = changed('["night", "day"]', '["day", "night"]', text)
+    _, *tables = re.split(r"^# .*\n|\n\n", text)
+    # Measurements come before times, by tasks, and rights are in order of users.
+    order = [*range(11), 16, 15, *range(11, 15), 17, 18, 19, 21, 20, 22, 23]
+    assert importing.site_text(read(FULL, tmp_path)) == "\n\n".join(tables[k] for k in order)
 
 
 def test_a_site_of_nodes_is_written_with_amounts_of_each_node_and_ranges_of_partitions(
     tmp_path: Path,
 ) -> None:
     text = importing.site_text(read(NODES, tmp_path))
-    machines, partitions = text.index("[[machines]]"), text.index("[[partitions]]")
-    assert (
-        text[machines : text.index("[[job_classes]]")]
-        == """\
-[[machines]]
-names = ["n[01-04]"]
-machine_class = "cpu"
-processors = 64
-threads_per_core = 2
-memory_mb = 256000.0
-features = ["avx512", "ib"]
-
-[[machines]]
-names = ["g1"]
-machine_class = "gpu"
-processors = 32
-slots = 4
-memory_mb = 512000.0
-
-[machines.gpus]
-a100 = 4
-h100 = 2
-
-[machines.resources]
-scratch = 858993459200
-
-[[partitions]]
-name = "batch"
-nodes = ["n[01-04]"]
-max_time_s = 86400.0
-default_time_s = 3600.0
-max_nodes = 2
-
-[[partitions]]
-name = "whole"
-nodes = ["n[03-04]", "g1"]
-exclusive = true
-
-[[site_resources]]
-name = "matlab"
-amount = 5
-
-"""
-    )
-    assert machines < partitions
+    nodes = with_floats(NODES, "memory_mb", "max_time_s", "default_time_s")
+    nodes = changed('["ib", "avx512"]', '["avx512", "ib"]', nodes)
+    nodes = changed("h100 = 2\na100 = 4", "a100 = 4\nh100 = 2", nodes)
+    nodes = changed('["g1", "n[03-04]"]', '["n[03-04]", "g1"]', nodes)
+    first, end = "[[machines]]", "[[job_classes]]"
+    assert text[text.index(first) : text.index(end)] == nodes[nodes.index(first) : nodes.index(end)]
     assert "memory_mb = 32004\n" in text
     assert "memory_mb_per_core" not in text
     assert "gpus = 4\n" in text

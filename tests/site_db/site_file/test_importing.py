@@ -17,6 +17,10 @@ from site_db.site_file.importing import SiteConflict, put_file, put_site
 from site_db.sites import SiteReader
 from tests.site_db.site_texts import NODES, SMALL, a_run, blamed_line, changed, dump, read, record
 
+F1_IS_SLOW = changed(
+    '"s[1-2]", "odd"', '"s[1-2]", "odd", "f1"', changed('names = ["f[1-2]"]', 'names = ["f2"]')
+)
+
 
 def put(session: Session, text: str, folder: Path) -> None:
     put_site(session, read(text, folder))
@@ -29,21 +33,19 @@ def conflict(session: Session, text: str, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_importing_an_unchanged_file_changes_nothing(session: Session, tmp_path: Path) -> None:
-    record(session, a_run("f1"), a_run("pair", members=2))
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [(SMALL, [a_run("f1"), a_run("pair", members=2)]), (NODES, [a_run("g1", job_class="train")])],
+    ids=["small", "nodes"],
+)
+def test_importing_an_unchanged_file_changes_nothing(
+    text: str, runs: list[JobRecord], session: Session, tmp_path: Path
+) -> None:
+    put(session, text, tmp_path)
+    record(session, *runs, site=read(text, tmp_path).name)
     session.execute(update(SiteRow).values(version=6))
     before = dump(session)
-    put(session, SMALL, tmp_path)
-    session.execute(update(SiteRow).values(version=6))
-    assert dump(session) == before
-
-
-def test_importing_an_unchanged_file_of_nodes_changes_nothing(session: Session, tmp_path: Path) -> None:
-    put(session, NODES, tmp_path)
-    record(session, a_run("g1", job_class="train"), site="nodes")
-    session.execute(update(SiteRow).values(version=6))
-    before = dump(session)
-    put(session, NODES, tmp_path)
+    put(session, text, tmp_path)
     session.execute(update(SiteRow).values(version=6))
     assert dump(session) == before
 
@@ -78,11 +80,7 @@ def test_a_new_machine_is_added_and_a_removed_one_leaves_its_runs_to_its_class(
 def test_a_machine_that_changes_its_class_loses_its_statistics(session: Session, tmp_path: Path) -> None:
     """What was done by other hardware of the same name says nothing of it."""
     record(session, a_run("f1", 12.0), a_run("f2", 14.0))
-    put(
-        session,
-        changed('"s[1-2]", "odd"', '"s[1-2]", "odd", "f1"', changed('names = ["f[1-2]"]', 'names = ["f2"]')),
-        tmp_path,
-    )
+    put(session, F1_IS_SLOW, tmp_path)
     machines = {id: name for name, id in SiteReader(session, "small").ids("machines").items()}
     own = session.scalars(
         select(ExecutionStatisticsRow.machine_id).where(ExecutionStatisticsRow.machine_id.is_not(None))
@@ -95,10 +93,7 @@ def test_a_machine_that_returns_to_its_first_class_does_not_regain_its_statistic
     session: Session, tmp_path: Path
 ) -> None:
     record(session, *(a_run("f1", 12.0) for _ in range(40)))
-    away = changed(
-        '"s[1-2]", "odd"', '"s[1-2]", "odd", "f1"', changed('names = ["f[1-2]"]', 'names = ["f2"]')
-    )
-    put(session, away, tmp_path)
+    put(session, F1_IS_SLOW, tmp_path)
     put(session, SMALL, tmp_path)
     record(session, a_run("f1", 90.0))
     site_id = SiteReader(session, "small").site.id

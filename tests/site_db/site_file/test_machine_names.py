@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,13 +168,10 @@ RUNS_OF_NUMBERS = st.builds(
 )
 
 
-@given(st.lists(ANY_NAME, max_size=20))
+@given(
+    st.lists(ANY_NAME, max_size=20) | st.lists(RUNS_OF_NUMBERS, max_size=4).map(lambda runs: [*chain(*runs)])
+)
 def test_any_folded_names_expand_to_the_same_names(names: list[str]) -> None:
-    assert machine_names.expand(machine_names.fold(names)) == names
-
-
-@given(st.lists(RUNS_OF_NUMBERS, max_size=4).map(lambda runs: [name for run in runs for name in run]))
-def test_folded_number_sequences_expand_to_the_same_names(names: list[str]) -> None:
     assert machine_names.expand(machine_names.fold(names)) == names
 
 
