@@ -74,11 +74,23 @@ def test_best_assignment_without_preferences_selects_the_fastest_idle_machine() 
     assert placed(schedule("best_assignment", problem([[4, 2], [4, 2]]))) == {0: (1, 0, 2), 1: (0, 0, 4)}
 
 
-def test_pjs_runs_a_profitable_job_on_the_cluster_and_the_others_around_it() -> None:
-    # Machines 0, 1 form the cluster; column 2 is the cluster. Alone, job 0 takes 10; in parallel 4: a gain of
-    # 6. Job 1 then waits until 4 and ends at 6: the sum is 10 instead of 12.
-    made = schedule("pjs", problem([[10, 10, 4], [2, 2, INF]], members=[[0, 1]]))
-    assert placed(made) == {0: (2, 0, 4), 1: (0, 4, 6)}
+@pytest.mark.parametrize(
+    ("etc_s", "ready_s", "expected"),
+    [
+        # Machines 0, 1 form the cluster, column 2. Alone, job 0 takes 10; in parallel 4: a gain
+        # of 6. Job 1 then waits until 4 and ends at 6: the sum is 10 instead of 12.
+        ([[10, 10, 4], [2, 2, INF]], None, {0: (2, 0, 4), 1: (0, 4, 6)}),
+        # Alone: job 1 on m0 (2), job 0 on m1 (4): 6. With job 0 in parallel (2), job 1 ends at 4: 6 again.
+        ([[4, 4, 2], [2, 2, INF]], None, {1: (0, 0, 2), 0: (1, 0, 4)}),
+        ([[100, 100, 4]], [3, 8], {0: (2, 8, 12)}),
+        ([[INF, INF, 30], [2, 2, INF]], None, {0: (2, 0, 30), 1: (0, 30, 32)}),
+    ],
+    ids=["if it gains", "not to break even", "when the last member is ready", "where no machine can"],
+)
+def test_pjs_runs_a_job_on_the_cluster(
+    etc_s: list[list[float]], ready_s: list[float] | None, expected: dict[int, tuple[int, float, float]]
+) -> None:
+    assert placed(schedule("pjs", problem(etc_s, ready_s, [[0, 1]]))) == expected
 
 
 def test_pjs_keeps_the_sequential_schedule_if_the_cluster_run_would_delay_others() -> None:
@@ -87,27 +99,11 @@ def test_pjs_keeps_the_sequential_schedule_if_the_cluster_run_would_delay_others
     assert placed(made) == placed(schedule("sjs", problem([[10, 10], [2, 2], [2, 2]])))
 
 
-def test_pjs_rejects_a_parallel_job_that_only_breaks_even() -> None:
-    # Alone: job 1 on m0 (2), job 0 on m1 (4): 6. With job 0 in parallel (2), job 1 ends at 2 + 2: 6 again.
-    made = schedule("pjs", problem([[4, 4, 2], [2, 2, INF]], members=[[0, 1]]))
-    assert placed(made) == {1: (0, 0, 2), 0: (1, 0, 4)}
-
-
-def test_a_cluster_is_ready_with_its_last_member() -> None:
-    made = schedule("pjs", problem([[100, 100, 4]], ready_s=[3, 8], members=[[0, 1]]))
-    assert placed(made) == {0: (2, 8, 12)}
-
-
 def test_pjs_commits_the_most_profitable_pair_first_and_stops_at_the_first_failure() -> None:
     # Gains: job 0 on cluster 0 (machines 0, 1): 20 - 5 = 15, job 1 on cluster 1 (machines 2, 3): 12 - 5 = 7.
     etc_s = [[20, 20, 20, 20, 5, 9], [12, 12, 12, 12, 9, 5]]
     made = schedule("pjs", problem(etc_s, members=[[0, 1], [2, 3]]))
     assert [(a.job, a.resource) for a in made.assignments] == [(0, 4), (1, 5)]
-
-
-def test_pjs_runs_jobs_without_a_single_machine_in_parallel() -> None:
-    made = schedule("pjs", problem([[INF, INF, 30], [2, 2, INF]], members=[[0, 1]]))
-    assert placed(made)[0] == (2, 0, 30)
 
 
 @pytest.mark.parametrize("name", registry.ON_MACHINES)

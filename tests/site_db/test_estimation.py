@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,95 +53,59 @@ def summary(estimate: ExecutionEstimate | None) -> tuple[float, Rule, int] | Non
     return estimate and (pytest.approx(estimate.expected_s), estimate.rule, estimate.runs)  # type: ignore[return-value]
 
 
-def test_without_runs_the_staff_time_is_used() -> None:
-    assert summary(estimator({FAST: 10.0}, {}).estimate(WORK, F0)) == (10.0, Rule.STAFF, 0)
+SEQUENTIAL = {FAST: 10.0, SLOW: 30.0}
+UNKNOWN = {FAST: None, SLOW: None, PAIR: None, TRIO: None}
+RATED = {SLOW: [40.0, 20.0, 20.0, 99.0], machine(S2): [40.0], machine(S3): [20.0, 20.0], machine(S4): [99.0]}
+OWN = {FAST: [20.0] * 30 + [10.0] * 30, machine(F0): [20.0] * 30, machine(F1): [10.0] * 29}
+SMALLER = {with_members(TRIO, 3): [6.0] * 3, with_members(TRIO, 2): [8.0] * 4}
+# By sentence: staff times, runs, where (and with how many members), and what is expected by which rule of how
+# many runs.
+CASES: dict[str, tuple[Any, ...]] = {
+    "without runs, the staff time": ({FAST: 10.0}, {}, F0, (10.0, Rule.STAFF, 0)),
+    "nothing where the staff has no entry": ({FAST: 10.0}, {machine(S2): [1.0] * 40}, S2, None),
+    "nor on a cluster": ({FAST: 10.0}, {SLOW: [1.0] * 9}, ON_TRIO, None),
+    "two runs of the class are not enough": ({FAST: 10.0}, {FAST: [20.0] * 2}, F1, (10.0, Rule.STAFF, 0)),
+    "three are": ({FAST: 10.0}, {FAST: [20.0] * 3}, F1, (20.0, Rule.MACHINE_CLASS, 3)),
+    "thirty of a machine are its own": ({FAST: 10.0}, OWN, F0, (20.0, Rule.MACHINE, 30)),
+    "29 are not": ({FAST: 10.0}, OWN, F1, (15.0, Rule.MACHINE_CLASS, 60)),
+    "without a local time, runs elsewhere": (UNKNOWN, {SLOW: [30.0, 50.0]}, F0, (40.0, Rule.ELSEWHERE, 2)),
+    "also on a cluster": (UNKNOWN, {SLOW: [30.0, 50.0]}, ON_PAIR, (40.0, Rule.ELSEWHERE, 2)),
+    "one local run outweighs many": (
+        UNKNOWN, {FAST: [20.0], SLOW: [30.0] * 9}, F0, (20.0, Rule.MACHINE_CLASS, 1)
+    ),
+    "also with fewer members": (UNKNOWN, {with_members(TRIO, 2): [6.0]}, ON_TRIO, (4.0, Rule.MEMBERS, 1)),
+    "without any run, the mean elsewhere": (
+        {FAST: None, SLOW: 30.0, PAIR: 10.0}, {}, F0, (20.0, Rule.ELSEWHERE, 0)
+    ),
+    "runs with as many members": ({TRIO: 9.0}, SMALLER, ON_TRIO, (6.0, Rule.CLUSTER, 3)),
+    "runs with two members": ({TRIO: 9.0}, SMALLER, (ON_TRIO, 2), (8.0, Rule.CLUSTER, 4)),
+    "fewer members take longer": (
+        {TRIO: 9.0}, {with_members(TRIO, 3): [6.0] * 3}, (ON_TRIO, 2), (9.0, Rule.MEMBERS, 3)
+    ),
+    "also by the staff time": ({PAIR: 5.0}, {}, (ON_PAIR, 1), (10.0, Rule.STAFF, 0)),
+    "a member is lost": ({TRIO: 9.0}, {with_members(TRIO, 4): [6.0] * 3}, ON_TRIO, (8.0, Rule.MEMBERS, 3)),
+    "a closed cluster has all members": ({TRIO: 9.0}, {}, (ON_TRIO, 0), (9.0, Rule.STAFF, 0)),
+}  # fmt: skip
 
 
-def test_a_class_without_a_staff_entry_cannot_run_despite_history() -> None:
-    known = estimator({FAST: 10.0}, {SLOW: [1.0] * 9, machine(S2): [1.0] * 40})
-    assert known.estimate(WORK, S2) is None
-    assert known.estimate(WORK, ON_TRIO) is None
+@pytest.mark.parametrize("case", CASES)
+def test_an_estimate_follows_the_first_rule_that_applies(case: str) -> None:
+    staff_s, runs, where, expected = CASES[case]
+    j, members = where if isinstance(where, tuple) else (where, None)
+    assert summary(estimator(staff_s, runs).estimate(WORK, j, members=members)) == expected
 
 
-def test_three_runs_on_machines_of_the_class_override_the_staff_time_and_two_do_not() -> None:
-    two, three = ({FAST: [20.0] * n, machine(F0): [20.0] * n} for n in (2, 3))
-    assert summary(estimator({FAST: 10.0}, two).estimate(WORK, F1)) == (10.0, Rule.STAFF, 0)
-    assert summary(estimator({FAST: 10.0}, three).estimate(WORK, F1)) == (20.0, Rule.MACHINE_CLASS, 3)
-
-
-def test_thirty_runs_on_a_machine_give_it_its_own_estimate() -> None:
-    runs = {FAST: [20.0] * 30 + [10.0] * 30, machine(F0): [20.0] * 30, machine(F1): [10.0] * 29}
-    known = estimator({FAST: 10.0}, runs)
-    assert summary(known.estimate(WORK, F0)) == (20.0, Rule.MACHINE, 30)
-    assert summary(known.estimate(WORK, F1)) == (15.0, Rule.MACHINE_CLASS, 60)
-
-
-def test_runs_on_rated_machines_are_scaled_to_another_rating() -> None:
+def test_runs_on_rated_machines_are_scaled_to_another_rating_if_it_has_one() -> None:
     """40 s at rating 2 and 20 s at rating 4 are both 80 s at rating 1, so 16 s at rating 5."""
-    ratings = (5.0, 5.0, 2.0, 4.0, None)
-    runs = {
-        SLOW: [40.0, 20.0, 20.0, 99.0],
-        machine(S2): [40.0],
-        machine(S3): [20.0, 20.0],
-        machine(S4): [99.0],
-    }
-    known = estimator({FAST: 10.0, SLOW: 30.0}, runs, ratings)
+    known = estimator(SEQUENTIAL, RATED, (5.0, 5.0, 2.0, 4.0, None))
     assert summary(known.estimate(WORK, F0)) == (16.0, Rule.RATING, 3)
-
-
-def test_runs_are_not_scaled_to_a_machine_without_a_rating() -> None:
-    known = estimator(
-        {FAST: 10.0, SLOW: 30.0}, {SLOW: [30.0] * 3, machine(S2): [30.0] * 3}, (None, None, 1, 1, 1)
-    )
+    known = estimator(SEQUENTIAL, RATED, (None, None, 1, 1, 1))
     assert summary(known.estimate(WORK, F0)) == (10.0, Rule.STAFF, 0)
-
-
-def test_without_a_local_time_runs_elsewhere_are_used_unscaled() -> None:
-    known = estimator({FAST: None, SLOW: None, PAIR: None}, {SLOW: [30.0, 50.0]})
-    assert summary(known.estimate(WORK, F0)) == (40.0, Rule.ELSEWHERE, 2)
-    assert summary(known.estimate(WORK, ON_PAIR)) == (40.0, Rule.ELSEWHERE, 2)
-
-
-def test_without_a_staff_time_one_local_run_outweighs_many_elsewhere() -> None:
-    runs = {FAST: [20.0], SLOW: [30.0] * 9, with_members(TRIO, 2): [6.0]}
-    known = estimator({FAST: None, SLOW: None, PAIR: None, TRIO: None}, runs)
-    assert summary(known.estimate(WORK, F0)) == (20.0, Rule.MACHINE_CLASS, 1)
-    assert summary(known.estimate(WORK, ON_TRIO)) == (4.0, Rule.MEMBERS, 1)
-
-
-def test_without_any_run_the_mean_staff_time_elsewhere_is_used() -> None:
-    assert summary(estimator({FAST: None, SLOW: 30.0, PAIR: 10.0}, {}).estimate(WORK, F0)) == (
-        20.0,
-        Rule.ELSEWHERE,
-        0,
-    )
-
-
-def test_a_cluster_uses_the_runs_with_the_same_number_of_members() -> None:
-    known = estimator({TRIO: 9.0}, {with_members(TRIO, 3): [6.0] * 3, with_members(TRIO, 2): [8.0] * 4})
-    assert summary(known.estimate(WORK, ON_TRIO)) == (6.0, Rule.CLUSTER, 3)
-    assert summary(known.estimate(WORK, ON_TRIO, members=2)) == (8.0, Rule.CLUSTER, 4)
-
-
-def test_with_fewer_members_parallel_time_scales_by_size_over_available_without_history() -> None:
-    known = estimator({TRIO: 9.0, PAIR: 5.0}, {with_members(TRIO, 3): [6.0] * 3})
-    assert summary(known.estimate(WORK, ON_TRIO, members=2)) == (9.0, Rule.MEMBERS, 3)
-    assert summary(known.estimate(WORK, ON_PAIR, members=1)) == (10.0, Rule.STAFF, 0)
-
-
-def test_a_cluster_that_permanently_lost_a_member_uses_its_larger_runs_scaled() -> None:
-    known = estimator({TRIO: 9.0}, {with_members(TRIO, 4): [6.0] * 3})
-    assert summary(known.estimate(WORK, ON_TRIO)) == (8.0, Rule.MEMBERS, 3)
-
-
-def test_a_closed_cluster_is_estimated_with_all_members() -> None:
-    assert summary(estimator({TRIO: 9.0}, {}).estimate(WORK, ON_TRIO, members=0)) == (9.0, Rule.STAFF, 0)
 
 
 def test_runs_of_a_cluster_are_scaled_to_another_by_the_sum_of_member_ratings() -> None:
     """12 s on the pair, rated 4 + 4, are 96 s at 1, so 16 s on the trio, rated 2 + 2 + 2."""
-    runs = {with_members(PAIR, 2): [12.0] * 3}
-    known = estimator({PAIR: 1.0, TRIO: 1.0}, runs, (4.0, 4.0, 2.0, 2.0, 2.0))
+    known = estimator({PAIR: 1.0, TRIO: 1.0}, {with_members(PAIR, 2): [12.0] * 3}, (4.0, 4.0, 2.0, 2.0, 2.0))
     assert summary(known.estimate(WORK, ON_TRIO)) == (16.0, Rule.RATING, 3)
     assert summary(known.estimate(WORK, ON_TRIO, members=2)) == (24.0, Rule.RATING, 3)
 

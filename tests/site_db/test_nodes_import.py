@@ -15,14 +15,13 @@ from site_db.jobs.log_import import count_things
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import never_satisfied, with_cluster
-from site_db.site_file.relations import in_site_order
+from site_db.site_file.nodes import never_satisfied
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
 from tests.site_db.conftest import ON_SQLITE
-from tests.site_db.site_texts import NODES, SMALL, a_run, dump, read, record
+from tests.site_db.site_texts import NODES, a_run, dump, read, record
 
 CONF = """Licenses=matlab:5
 NodeName=n[01-04] CPUs=64 Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=256000 Feature=ib,avx512
@@ -290,18 +289,6 @@ def test_a_cluster_of_which_no_member_is_left_is_removed_with_its_times(
 
 
 @ON_SQLITE
-def test_a_cluster_with_history_of_which_no_member_is_left_is_reported(
-    session: Session, tmp_path: Path
-) -> None:
-    record(session, a_run("pair", members=2))
-    conf = "NodeName=s[1-2] CPUs=8 RealMemory=1000\nPartitionName=p Nodes=ALL\n"
-    assert refused(session, conf, tmp_path, "small") == (
-        ": the cluster 'pair' is not in the file any more, but the history of the site 'small' has 1 run of "
-        "it; keep it in the file, or delete them first with `sil db prune`"
-    )
-
-
-@ON_SQLITE
 def test_a_node_with_the_name_of_a_cluster_is_reported(session: Session, tmp_path: Path) -> None:
     conf = "NodeName=f[1-2],pair CPUs=8\nPartitionName=p Nodes=ALL\n"
     assert refused(session, conf, tmp_path, "small") == ": 'pair' is the name of a machine and of a cluster"
@@ -359,10 +346,3 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
 
 
 # -- other nodes, without a database -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("before", [SMALL, NODES], ids=["machines", "nodes"])
-def test_the_same_nodes_again_give_the_same_site(before: str, tmp_path: Path) -> None:
-    nodes = cluster(CONF, tmp_path)
-    once = in_site_order(with_cluster(read(before, tmp_path), nodes))
-    assert in_site_order(with_cluster(once, nodes)) == once

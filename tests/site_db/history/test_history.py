@@ -24,7 +24,7 @@ from site_db.history.stored_statistics import (
     read_stored_as_of,
 )
 from site_db.history.writer import prune
-from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import LIVE, JobRecord, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     ExecutionHistoryRow,
@@ -32,7 +32,6 @@ from site_db.schema import (
     ExecutionStatisticsRow,
     JobRow,
     SiteRow,
-    UserUsageRow,
 )
 from site_db.site_file import importing
 from tests.examples import up_to
@@ -221,15 +220,6 @@ def test_statistics_that_disagree_with_the_history_are_detected(engine: Engine) 
         session.execute(update(row).where(row.machine_id.is_not(None)).values(mean_s=row.mean_s * 1.001))
     with Session(engine) as session:
         assert [key.machine_id is not None for key in disagreements(session, SITE_ID)] == [True, True]
-
-
-def test_jobs_and_execution_times_are_counted_per_user_and_queue(engine: Engine) -> None:
-    waiting = JobRecord("2", "short", "ann", "day", JobState.WAITING, 0.0)
-    add(engine, run(10.0), run(5.0), waiting)
-    with Session(engine) as session:
-        row = UserUsageRow
-        query = select(row.queue, row.jobs_submitted, row.runs, row.execution_time_s)
-        assert [tuple(one) for one in session.execute(query)] == [("day", 3, 2, 15.0)]
 
 
 def test_few_snapshots_of_the_statistics_are_stored(engine: Engine) -> None:

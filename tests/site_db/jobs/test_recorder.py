@@ -97,22 +97,6 @@ def test_an_interrupted_commit_is_neither_lost_nor_repeated(
         assert times.all() == ([1.0, 2.0, 3.0] if state is JobState.DONE else [3.0])
 
 
-def test_a_source_reported_to_two_recorders_is_recorded_once(engine: Engine) -> None:
-    one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
-    one.record(source("a"), jobs(1.0))
-    another.record(source("a"), jobs(1.0))
-    another.record(source("b"), jobs(2.0))
-    assert recorded(engine) == [("a", 1.0), ("b", 2.0)]
-
-
-def test_alternating_recorders_see_each_others_runs(engine: Engine) -> None:
-    one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
-    for k in range(4):
-        for name, recorder in (("one", one), ("another", another)):
-            recorder.record(source(f"{name} {k}"), jobs(1.0 + k, resource="f1" if k % 2 else "f2"))
-    assert len(recorded(engine)) == 8
-
-
 def test_a_batch_that_violates_a_constraint_does_not_block_later_ones(engine: Engine) -> None:
     """Also not where the server's reason speaks of an interconnect: that is no lost connection."""
     recorder = Recorder(engine, "small", lambda _: None)

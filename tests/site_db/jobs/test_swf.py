@@ -81,14 +81,9 @@ def test_without_a_start_time_times_count_from_0_with_one_note(headers: list[str
     assert tally.repaired == {NO_ORIGIN: 1}
 
 
-def test_a_start_of_0_is_a_start() -> None:
-    _, tally = read("; UnixStartTime: 0", row())
-    assert not tally.repaired
-
-
-def test_unused_times_are_not_noted() -> None:
-    _, tally = read(row(f11="0"))
-    assert not tally.repaired
+@pytest.mark.parametrize("lines", [["; UnixStartTime: 0", row()], [row(f11="0")]], ids=["from 0", "unused"])
+def test_a_start_of_0_and_times_that_are_not_used_are_not_noted(lines: list[str]) -> None:
+    assert not read(*lines)[1].repaired
 
 
 def test_concatenated_logs_use_their_own_headers() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import open_lines
 from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.sacct.columns import COLUMNS, COMMAND, RAN
 from site_db.jobs.sacct.reader import STEP, read_sacct
@@ -106,10 +105,6 @@ def test_the_required_columns_are_sufficient() -> None:
     assert the_job(row, "the number of processors is unknown, taken as 1") == LoggedJob(
         "99", "ann", "unknown", "", 1, (), NINE + HOUR, NINE + HOUR, NINE + 2 * HOUR, resources=Tres(1, 1)
     )
-
-
-def test_irrelevant_columns_are_ignored() -> None:
-    assert the_job(without(Reason="None", NTasks="3")) == the_job(GOOD)
 
 
 @pytest.mark.parametrize("columns", [(), ("User",)])
@@ -396,14 +391,6 @@ def test_a_log_is_read_as_a_stream() -> None:
     jobs = read_sacct(endless(), PATH, tally)
     assert next(jobs) == next(jobs)
     assert tally.used == 2
-
-
-def test_a_log_is_read_from_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.txt"
-    path.write_bytes("\r\n".join(log(GOOD, without(User="Se\xf1or"))).encode("latin-1"))
-    with open_lines(path) as lines:
-        users = [job.user for job in read_sacct(lines, path, Tally())]
-    assert users == ["ann", "Señor"]
 
 
 TEXTS = st.one_of(
