@@ -24,7 +24,8 @@ def compile_changed() -> None:
 
 
 def prepare_for_workers() -> None:
-    for package in hatch_build.PACKAGES:  # Python itself would not where PYTHONDONTWRITEBYTECODE is set
+    # Python itself would not where PYTHONDONTWRITEBYTECODE is set. Processes of schedulers import tests, too.
+    for package in (*hatch_build.PACKAGES, "tests"):
         compile_dir(ROOT / package, quiet=1)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         list(pool.map(_rewrite, [*HERE.rglob("test_*.py"), *HERE.rglob("conftest.py")], chunksize=20))

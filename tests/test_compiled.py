@@ -27,18 +27,19 @@ from sil.workload.job_log import JobLog
 from tests.examples import up_to
 from tests.plain_python import COMPILED, ROOT, in_plain_python
 from tests.scheduler.test_mapping_equals_the_reference import PAIRS, columns, problems
-from tests.sil import faulty_replays, test_engines, test_engines_on_nodes
-from tests.sil.test_engines import facts_by
+from tests.sil.outcome import faulty_replays
+from tests.sil.runs import test_engines, test_engines_on_nodes
+from tests.sil.runs.test_engines import facts_by
 
 RUN_WITH_CHECKS = (
     "tests/scheduler",
     "tests/sil/outcome/test_fast_check.py",
-    "tests/sil/test_engines.py",
-    "tests/sil/test_engines_on_nodes.py",
+    "tests/sil/runs/test_engines.py",
+    "tests/sil/runs/test_engines_on_nodes.py",
     "tests/sil/studies/test_fgd.py",
     "tests/sil/experiment/test_replay.py",
-    "tests/sil/test_replay_on_nodes.py",
-    "tests/sil/test_shared_nodes.py",
+    "tests/sil/runs/test_replay_on_nodes.py",
+    "tests/sil/runs/test_time_shared_nodes.py",
     "tests/sil/gym/test_backfill.py",
     "tests/sil/world",
     "tests/sil/workload",

@@ -46,7 +46,7 @@ from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import read_site_file
 from site_db.slurm_conf import read_cluster
 from tests.scheduler.durability.test_journal_text import OF_VERSION_1
-from tests.sil.replaying import replay_all
+from tests.sil.experiment.replaying import replay_all
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 Read = Callable[[Path], object]

@@ -15,7 +15,7 @@ from scheduler.model import Schedule
 from sil.experiment import run
 from tests.builders import tiny_experiment
 from tests.commands import sil as command
-from tests.sil.of_the_caller import Mine
+from tests.sil.api.of_the_caller import Mine
 
 WITHOUT_MEASURED_TIMES = ("trace.parquet", "jobs.csv")
 

@@ -13,7 +13,7 @@ import sil
 from site_db import store
 from site_db.site_file.importing import read_site_file
 from tests.commands import sil as command
-from tests.sil.of_the_caller import Mine
+from tests.sil.api.of_the_caller import Mine
 from tests.sil.planning.test_plan import FEW, ONE_OFFER, plan_file
 
 

@@ -25,7 +25,7 @@ from scheduler.rules import RAISES_NOTHING
 from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import KEEPS_TO_MEMORY, PROCESS_SURVIVES
 from tests.commands import sil as command
-from tests.sil.of_the_caller import Raises, SmallestFirst
+from tests.sil.api.of_the_caller import Raises, SmallestFirst
 
 
 class Locked(SmallestFirst):

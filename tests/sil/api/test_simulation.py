@@ -13,7 +13,7 @@ import sil
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import NodeSchedule
 from sil.trace.facts import Fact
-from tests.sil.test_replay_on_nodes import accounting
+from tests.sil.runs.test_replay_on_nodes import accounting
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,8 @@ from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, by_script, decision, scheduler, starting_at_once
+from tests.sil.experiment.replaying import jobs_under, replay_all
 from tests.sil.experiment.test_replay import Row, log_of, starts
-from tests.sil.replaying import jobs_under, replay_all
 
 TWO: list[Row] = [(1, 0.0, 50.0, 2, 60.0, 1), (2, 10.0, 20.0, 1, 30.0, 1)]
 """On two nodes: the second job arrives while the first has both."""

@@ -13,7 +13,7 @@ from sil.runs.on_log import Replay
 from sil.workers.executor import Inline, Listener
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
-from tests.sil.replaying import jobs_under, replay_all
+from tests.sil.experiment.replaying import jobs_under, replay_all
 
 PYBATSIM = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
 

@@ -24,7 +24,7 @@ from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
 from sil.workload.lublin import Lublin
 from tests.commands import sil, the_sentence
-from tests.sil.replaying import replay_all
+from tests.sil.experiment.replaying import replay_all
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
 from tests.builders import tiny_experiment
 from tests.commands import sil, the_sentence
+from tests.sil.experiment.replaying import replay_all
 from tests.sil.experiment.test_replay import Row, log_of
-from tests.sil.replaying import replay_all
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

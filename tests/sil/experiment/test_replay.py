@@ -70,7 +70,7 @@ from tests import faulty_on_free_nodes
 from tests.builders import trace
 from tests.commands import sil, the_sentence
 from tests.oracles import oracle
-from tests.sil.replaying import jobs_under, replay_all, replayed_jobs
+from tests.sil.experiment.replaying import jobs_under, replay_all, replayed_jobs
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -532,15 +532,15 @@ def test_tables_and_statistics_do_not_depend_on_the_size_of_parts(
 ) -> None:
     """Of parts of the trace, and of those in which numbers are sorted; with numbers of jobs that rise or fall
     in order of arrival."""
-    log = Lublin().jobs(3_000, 16, np.random.default_rng(1))
+    log = Lublin().jobs(300, 16, np.random.default_rng(1))
     if order == "falling":
         log = replace(log, jobs=log.jobs.with_columns(job=1 + pl.col("job").reverse()))
     replay = Replay(log, engine=engine)
     whole = replay.run(resolve("easy"), tmp_path)
     in_one_part = (tmp_path / JOBS).read_bytes()
-    monkeypatch.setattr("sil.trace.recorder.CHUNK", 500)
-    monkeypatch.setattr("sil.runs.compiled.CHUNK", 500)
-    monkeypatch.setattr("sil.outcome.statistics.IN_MEMORY", 1_000)
+    monkeypatch.setattr("sil.trace.recorder.CHUNK", 50)
+    monkeypatch.setattr("sil.runs.compiled.CHUNK", 50)
+    monkeypatch.setattr("sil.outcome.statistics.IN_MEMORY", 100)
     monkeypatch.setattr("sil.outcome.statistics.MOST_SORTED", 2)
     assert replay.run(resolve("easy"), tmp_path) == whole
     assert (tmp_path / JOBS).read_bytes() == in_one_part

@@ -24,7 +24,7 @@ from sil.trace.facts import FACT_SCHEMA
 from sil.workload.job_log import JobLog
 from sil.world.core.tables import facts_table
 from tests.sil.gym.episodes import Seen, easy, fcfs, played, unpredictable
-from tests.sil.test_engines import logs
+from tests.sil.runs.test_engines import logs
 
 LOG = sil.lublin_feitelson(1_500, processors=64, load=0.9, seed=3)
 

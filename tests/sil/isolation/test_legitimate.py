@@ -11,8 +11,8 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.workers.executor import Listener
 from sil.workers.processes import Processes
+from tests.sil.experiment.replaying import replay_all
 from tests.sil.experiment.test_replay import FIVE, log_of
-from tests.sil.replaying import replay_all
 
 LEGITIMATE = """
 import atexit, os, threading

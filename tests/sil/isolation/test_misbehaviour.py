@@ -43,7 +43,7 @@ from sil.world.guard.faults import (
 from tests import hostile
 from tests.sil.experiment.test_replay import FIVE, log_of
 from tests.sil.isolation import own
-from tests.sil.test_no_process_is_left import alive
+from tests.sil.workers.test_no_process_is_left import alive
 
 LIMIT_S = 0.5
 SHORT = {

@@ -28,7 +28,7 @@ from sil.workers.runner import Runner
 from tests.commands import sil, the_sentence
 from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
 from tests.sil.planning.test_plan import refusal_of
-from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
+from tests.sil.runs.test_queueing_theory_on_nodes import mean_wait_mmc_s
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 
@@ -490,7 +490,7 @@ def test_nodes_that_no_job_can_use_are_a_tie_without_replications(
     tied = answer.best_buy.ranking.standings.tied_with("usable")
     assert ("unusable + usable" in tied) is is_tied
     site, (unusable, _) = on_site(tmp_path, of), one_of_each(of)
-    assert site.usable(unusable, "tests.sil.of_the_caller:SmallestFirst") is unusable
+    assert site.usable(unusable, "tests.sil.api.of_the_caller:SmallestFirst") is unusable
 
 
 def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_path: Path) -> None:

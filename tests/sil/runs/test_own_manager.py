@@ -16,9 +16,9 @@ from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.workers.executor import Inline, Listener
 from tests.builders import tiny_experiment
+from tests.sil.experiment.replaying import replay_all
 from tests.sil.experiment.test_experiment import run
 from tests.sil.experiment.test_replay import FIVE, log_of, starts
-from tests.sil.replaying import replay_all
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 

@@ -48,8 +48,8 @@ from tests.commands import sil, the_sentence
 from tests.sil.experiment.test_experiment import facts_of, run
 from tests.sil.experiment.test_learning import run as run_on
 from tests.sil.planning.test_capacity import workload
+from tests.sil.runs.test_queueing_theory_on_nodes import mean_wait_mdc_s, mean_wait_mmc_s
 from tests.sil.site.test_notional import imagined, seconds
-from tests.sil.test_queueing_theory_on_nodes import mean_wait_mdc_s, mean_wait_mmc_s
 
 pytestmark = pytest.mark.usefixtures("without_reports", "in_this_process")
 

@@ -19,8 +19,8 @@ from sil.trace.reading import read_facts
 from site_db.site_file.cluster import Cluster
 from tests.commands import sil
 from tests.sil.experiment.test_experiment import ROOT
+from tests.sil.runs.test_engines_on_nodes import log_on_nodes
 from tests.sil.slurm.installed import needs_slurm
-from tests.sil.test_engines_on_nodes import log_on_nodes
 
 SITE_CONF = """
 SelectType=select/cons_tres

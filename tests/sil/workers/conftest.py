@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.sil.experiment.test_experiment import ROOT
-from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
+from tests.sil.workers.test_no_process_is_left import alive
 
 
 @contextmanager

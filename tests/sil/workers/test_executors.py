@@ -29,8 +29,8 @@ from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import TRIES, Died
 from tests.sil.experiment.test_experiment import ROOT
-from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
+from tests.sil.workers.test_no_process_is_left import alive
 from tests.sil.workers.works import (
     Circumstances,
     DiesAlways,

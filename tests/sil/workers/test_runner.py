@@ -18,8 +18,8 @@ from sil.workers.executor import TRIES, Executor, Inline, Interrupted
 from sil.workers.processes import Processes
 from sil.workers.runner import ItemDied, Runner
 from sil.workers.store import Store
-from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
+from tests.sil.workers.test_no_process_is_left import alive
 from tests.sil.workers.works import (
     DeliberateError,
     DiesAlways,

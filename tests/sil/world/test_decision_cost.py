@@ -30,9 +30,9 @@ from sil.world.harness import World
 from sil.world.machines.nodes import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from tests.builders import tiny_experiment
+from tests.sil.experiment.replaying import replay_all
 from tests.sil.experiment.test_experiment import run
 from tests.sil.experiment.test_replay import Row, facts_of, log_of, starts
-from tests.sil.replaying import replay_all
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

@@ -38,7 +38,7 @@ def test_the_import_names_undeclared_licences_and_time_limits_that_are_missing_o
 
 
 def test_the_recommended_columns_are_the_same_everywhere() -> None:
-    document = Path(__file__).parents[2] / "docs" / "how-to" / "nodes.md"
+    document = Path(__file__).parents[3] / "docs" / "how-to" / "nodes.md"
     help_text = sil("db", "import-sacct", "--help").stdout
     for text in (document.read_text(), EXPECTED, help_text):
         assert COLUMNS in ",".join(re.findall(r"-o (\S+)", text))

@@ -186,7 +186,7 @@ def test_the_trace_names_the_engine_and_short_logs_are_replayed_in_the_harness(t
 def test_what_cannot_be_compiled_is_replayed_in_the_harness(tmp_path: Path) -> None:
     assert engine_of(Replay(SOME, decision_cost="fixed(seconds=1)"), "easy", tmp_path) == "harness"
     assert engine_of(Replay(SOME, reasons=True), "easy", tmp_path) == "harness"
-    assert engine_of(Replay(SOME), "tests.sil.test_engines:OneAtATime", tmp_path) == "harness"
+    assert engine_of(Replay(SOME), "tests.sil.runs.test_engines:OneAtATime", tmp_path) == "harness"
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from sil.runs.on_log import Replay
 from sil.workers.executor import Inline, Listener
 from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
+from tests.sil.experiment.replaying import jobs_under, replay_all
 from tests.sil.experiment.test_experiment import ROOT, run
 from tests.sil.experiment.test_replay import FIVE, log_of
-from tests.sil.replaying import jobs_under, replay_all
 
 FORKS = """
 import os, time

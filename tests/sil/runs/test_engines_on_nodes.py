@@ -27,7 +27,7 @@ from tests.scheduler.free_nodes.test_consumable_backfilling import (
     small_nodes,
     state_of,
 )
-from tests.sil.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of
+from tests.sil.runs.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 

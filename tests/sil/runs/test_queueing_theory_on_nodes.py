@@ -17,7 +17,7 @@ from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE
 from sil.workload.job_log import SCHEMA, JobLog
 from site_db.site_file.cluster import Cluster
-from tests.sil.replaying import replayed_jobs
+from tests.sil.experiment.replaying import replayed_jobs
 
 SERVICE_S = 1000.0
 REPLICATIONS, JOBS, WARM_UP = 20, 600, 100
