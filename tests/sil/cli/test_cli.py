@@ -406,13 +406,6 @@ def test_the_content_of_a_file_tells_how_a_matrix_is_written(
     assert read_matrix(here / name).tolist() == rows
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
-def test_a_npy_matrix_may_have_any_number_type_and_memory_order(dtype: str, here: Path) -> None:
-    rows = [[4, 6], [3, 9], [5, 2], [8, 7]]
-    np.save(here / "m.npy", np.asfortranarray(np.array(rows, dtype=dtype)))
-    assert read_matrix(here / "m.npy").tolist() == rows
-
-
 def test_by_default_all_schedulers_map_the_matrix(here: Path) -> None:
     rows = json.loads(sil("schedule", matrix_file(here, "csv"), "--json").stdout)
     names = {"olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs"}
@@ -568,22 +561,10 @@ def test_an_error_in_an_experiment_file_is_reported_with_its_line(
     assert "experiment.toml" in sentence
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ('members = ["f1", "f2"]', 'members = ["f1", "f7"]', "cluster 'pair' names the machine 'f7'"),
-        ("fast = 10\nslow = 30", "fats = 10", "job class 'short' names the machine class 'fats'"),
-        ("fast = 10\nslow = 30", "fast = -10\nslow = 30", "line 30: job_classes[0].sequential_s.fast = -10"),
-        ("fast = 100\nslow = 300", "", "job class 'long' has no machine that can run it"),
-    ],
-)
-def test_an_error_in_a_site_file_is_reported_with_its_line(
-    old: str, new: str, expected: str, here: Path
-) -> None:
-    path = tiny_experiment(here, site_text=TINY_SITE.replace(old, new))
+def test_an_error_in_a_site_file_is_reported_with_its_line(here: Path) -> None:
+    path = tiny_experiment(here, site_text=TINY_SITE.replace("fast = 10\nslow", "fast = -10\nslow"))
     sentence = the_sentence(sil("run", path, "--out", "out"))
-    assert expected in sentence
-    assert "tiny.toml, line " in sentence
+    assert "tiny.toml, line 30: job_classes[0].sequential_s.fast = -10" in sentence
 
 
 def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path) -> None:

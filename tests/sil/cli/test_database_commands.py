@@ -398,22 +398,10 @@ def test_a_database_error_is_reported_in_one_sentence(
     assert sentence in refused(*arguments)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (('members = ["f1", "f2"]', "members = []"), "has no members"),
-        (('machine_class = "slow"', 'machine_class = "none"'), "which does not exist"),
-        (("fast = 10\n", "fast = 0\n"), "expected a number greater than 0"),
-    ],
-)
-def test_an_inconsistent_site_file_is_rejected_with_its_line(
-    change: tuple[str, str], sentence: str, here: Path
-) -> None:
+def test_an_inconsistent_site_file_is_rejected_with_its_line(here: Path) -> None:
     done("init")
-    text = (here / "tiny.toml").read_text()
-    assert change[0] in text, text
-    (here / "tiny.toml").write_text(text.replace(*change))
-    assert sentence in refused("import", "tiny.toml")
+    (here / "tiny.toml").write_text(TINY_SITE.replace('machine_class = "slow"', 'machine_class = "none"'))
+    assert "which does not exist" in refused("import", "tiny.toml")
 
 
 def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
+from scheduler.rules import RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.statistics import fit_power_law
 from sil.world.guard.faults import PROCESS_SURVIVES
@@ -122,9 +122,7 @@ def test_a_scheduler_that_breaks_a_rule_is_reported_and_the_others_are_printed_a
     assert (len(found["points"]), len(found["laws"]["mct"]["exponents"])) == (6, 2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "rule"), [("Dies", PROCESS_SURVIVES), ("Loops", RETURNS_IN_TIME), ("Forgets", NO_JOB_FORGOTTEN)]
-)
+@pytest.mark.parametrize(("kind", "rule"), [("Dies", PROCESS_SURVIVES), ("Loops", RETURNS_IN_TIME)])
 def test_a_misbehaving_scheduler_does_not_stop_the_measurement_of_others(
     kind: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,9 +111,19 @@ def test_a_down_node_is_not_used(here: Path) -> None:
     assert reported["starts_in_s"] == pytest.approx(276.7 - 100), "only four nodes are free till then"
 
 
+NODE_3 = '[[local]]\nnodes = ["node03"]\n'
+ON_NODE_1 = '[[running]]\njob = {}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
+FOUR_MORE = "".join(ON_NODE_1.format(n) for n in range(20, 24))
+
+
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
+        (("tasks = 8\n", f"tasks = 8\n{NODE_3 * 2}"), "the local users of node 'node03' are listed twice"),
+        (
+            ("tasks = 8\n", f"tasks = 8\n{FOUR_MORE}"),
+            "5 jobs run on node 'node01'; the social contract allows 4",
+        ),
         (('"CG.B"', '"CG.X"'), "line 4: job 11: the site has no job class 'CG.X' on shared nodes"),
         (("node[01-04]", "node[01-03]"), "CG.B was never measured with 3 tasks, but with 2, 4, 8"),
         (("node[01-04]", "node[15-18]"), "line 5: the cluster 'laboratory' has no node 'node17'"),
@@ -140,12 +150,6 @@ def test_jobs_wait_in_file_order_regardless_of_their_numbers(here: Path) -> None
     starts = [one["starts_in_s"] for one in reported]
     assert starts[:2] == [0.0, 0.0], "eight of 16 nodes for each"
     assert starts[2:] == [pytest.approx(109.55)] * 2
-
-
-def test_local_users_of_a_node_listed_twice_are_rejected(here: Path) -> None:
-    local = '\n[[local]]\nnodes = ["node[02-03]"]\n' + '\n[[local]]\nnodes = ["node03"]\n'
-    (here / "queue.toml").write_text(QUEUE + local)
-    assert "the local users of node 'node03' are listed twice" in refusal()
 
 
 def test_a_scheduler_that_fails_during_prediction_is_reported(here: Path) -> None:
@@ -176,15 +180,6 @@ def test_an_empty_queue_file_suggests_a_hypothetical_job(here: Path) -> None:
     (here / "queue.toml").write_text("")
     assert "there are no jobs; predict a hypothetical one" in refusal()
     assert answers("--submit", "MG.B:8")[0]["ends_in_s"] == pytest.approx(22.8)
-
-
-def test_a_node_loaded_beyond_the_contract_is_rejected(here: Path) -> None:
-    many = "".join(
-        f'\n[[running]]\njob = {n}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
-        for n in range(20, 24)
-    )
-    (here / "queue.toml").write_text(QUEUE + many)
-    assert "5 jobs run on node 'node01'; the social contract allows 4" in refusal()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ import pytest
 
 from scheduler import rules
 from scheduler.mapping.greedy import Sjs
-from scheduler.rules import RETURNS_IN_TIME
 from sil.experiment.run import JOBS, Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.machines_scenario import MachinesScenario
@@ -29,7 +28,7 @@ from sil.trace.facts import Fact, RunTables
 from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.processes import Processes
 from sil.workers.store import Store
-from sil.world.guard.faults import KILLED, PROCESS_SURVIVES
+from sil.world.guard.faults import KILLED
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -319,47 +318,6 @@ def test_after_its_first_fault_a_scheduler_is_skipped_with_any_number_of_workers
     run(path, tmp_path / "out", workers)
     facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
-
-
-KILLER = """
-import os
-from scheduler.mapping.immediate import Mct
-
-
-class Killer:
-    def schedule(self, problem):
-        if problem.n_jobs > 8:
-            os._exit(9)
-        return Mct().schedule(problem)
-
-
-class Dies:
-    def schedule(self, problem):
-        os.kill(os.getpid(), 9)
-
-
-class Hangs:
-    def schedule(self, problem):
-        sum(range(10**15))  # never returns to Python's signal handlers
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "limit_s", "rule"),
-    [("Killer", 60.0, PROCESS_SURVIVES), ("Dies", 60.0, PROCESS_SURVIVES), ("Hangs", 0.3, RETURNS_IN_TIME)],
-)
-def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
-    name: str, limit_s: float, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "killers.py").write_text(KILLER)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    path = tiny_experiment(
-        tmp_path, f"[guard]\ndecision_limit_s = {limit_s}\n", schedulers=f'["mct", "killers:{name}"]'
-    )
-    comparison = run(path, tmp_path / "out")
-    (fault,) = comparison.faults
-    assert (fault.scheduler, fault.rule) == (f"killers:{name}", rule)
-    assert comparison.cell(0, "mct", "makespan") is not None
 
 
 MORTAL = """

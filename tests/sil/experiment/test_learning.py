@@ -572,9 +572,3 @@ def test_an_unusable_database_is_reported_before_anything_runs(
     assert sil("db", "init").exit_code == 0
     assert sil("db", "import", "tiny.toml").exit_code == 0
     assert sentence in the_sentence(sil("run", str(path), "--site", site, "--out", "out"))
-
-
-def test_a_server_that_is_down_at_the_start_is_reported(server: Server, tmp_path: Path) -> None:
-    address = put_tiny_site(server.new_database(), tmp_path)
-    with server.being_down(), pytest.raises(DatabaseTrouble, match="the server does not answer"):
-        run(tiny_experiment(tmp_path), address)

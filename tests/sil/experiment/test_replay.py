@@ -36,13 +36,6 @@ from scheduler.rules import (
 from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
 from sil.experiment.replays import FEW_IN_ALL
 from sil.outcome.invariants.checker import (
-    NO_JOB_LOST,
-    NO_JOB_RUN_TWICE,
-    NO_MACHINE_DOUBLE_BOOKED,
-    NO_MORE_NODES_THAN_THERE_ARE,
-    STARTS_AFTER_ARRIVAL,
-    TIME_NEVER_GOES_BACK,
-    WHAT_IS_OVER_IS_OVER,
     Capacity,
     first_breach,
 )
@@ -346,40 +339,9 @@ def test_a_killed_job_is_not_counted_as_a_success(tmp_path: Path) -> None:
 
 
 def test_a_new_replay_removes_an_earlier_report(tmp_path: Path) -> None:
-    replay = Replay(log_of(THREE, 2))
-    replay_all(replay, ["easy"], tmp_path, Inline(), True, Listener())
-    assert (tmp_path / REPORT).is_file()
-    replay_all(replay, ["fcfs"], tmp_path, Inline(), False, Listener())
+    (tmp_path / REPORT).touch()
+    replay_all(Replay(log_of(THREE, 2)), ["fcfs"], tmp_path, Inline(), False, Listener())
     assert not (tmp_path / REPORT).exists()
-
-
-def test_statistics_of_four_jobs_equal_hand_computed_values() -> None:
-    """Waits 0, 2, 4 and 30 s; 20 s of two processors from 3 to 43 s, and 10 + 5 + 5 s of one."""
-    jobs = pl.DataFrame(
-        {
-            "submission_time": [3.0, 3.0, 4.0, 8.0],
-            "requested_number_of_resources": [2, 1, 1, 1],
-            "execution_time": [20.0, 10.0, 5.0, 5.0],
-            "starting_time": [3.0, 5.0, 8.0, 38.0],
-            "finish_time": [23.0, 15.0, 13.0, 43.0],
-            "waiting_time": [0.0, 2.0, 4.0, 30.0],
-            "turnaround_time": [20.0, 12.0, 9.0, 35.0],
-            "bounded_slowdown": [1.0, 1.2, 1.0, 3.5],
-            "stretch": [1.0, 1.2, 1.8, 7.0],
-            "success": [1, 1, 1, 1],
-        }
-    )
-    statistics = ReplayStatistics(3)
-    assert statistics.metrics == {}
-    for part in jobs.iter_slices(3):
-        statistics.add(part)
-    found = statistics.metrics
-    of_waits = ("waiting_time_mean", "waiting_time_median", "waiting_time_p95", "waiting_time_max")
-    assert [found[key] for key in of_waits] == [9.0, 2.0, 30.0, 30.0]
-    assert (found["turnaround_time_mean"], found["turnaround_time_median"]) == (19.0, 12.0)
-    assert found["bounded_slowdown_mean"] == pytest.approx(6.7 / 4)
-    assert found["makespan"] == 40.0
-    assert found["utilisation"] == pytest.approx(100.0 * 60.0 / (3 * 40.0))
 
 
 # -- figures ---------------------------------------------------------------------------------------------
@@ -469,7 +431,7 @@ def test_all_schedulers_of_a_figure_share_the_time_axis() -> None:
     assert days["a"] == days["b"]
 
 
-# -- invariants ------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------------
 
 
 def arrives(time_s: float, job: int) -> tuple[float, Fact, dict[str, Any]]:
@@ -482,47 +444,6 @@ def begins(time_s: float, job: int, run: int, nodes: Sequence[int]) -> tuple[flo
 
 def ends(time_s: float, job: int, run: int) -> tuple[float, Fact, dict[str, Any]]:
     return time_s, Fact.RUN_ENDED, {"job": job, "run": run, "resource": -1}
-
-
-GOOD = [
-    arrives(0.0, 1),
-    begins(0.0, 1, 0, [0, 1]),
-    arrives(1.0, 2),
-    ends(5.0, 1, 0),
-    begins(5.0, 2, 1, [0, 1, 2]),
-    ends(9.0, 2, 1),
-]
-PLANTED = {
-    TIME_NEVER_GOES_BACK: [*GOOD, arrives(8.0, 3), begins(9.0, 3, 2, [0]), ends(10.0, 3, 2)],
-    NO_JOB_RUN_TWICE: [*GOOD, begins(9.0, 2, 2, [0]), ends(10.0, 2, 2)],
-    WHAT_IS_OVER_IS_OVER: [*GOOD, ends(10.0, 2, 7)],
-    NO_JOB_LOST: [*GOOD, arrives(10.0, 3)],
-    STARTS_AFTER_ARRIVAL: [begins(0.0, 1, 0, [0, 1]), *GOOD[:1], *GOOD[2:]],
-    NO_MORE_NODES_THAN_THERE_ARE: [*GOOD[:4], begins(5.0, 2, 1, [1, 2, 3]), ends(9.0, 2, 1)],
-    NO_MACHINE_DOUBLE_BOOKED: [*GOOD[:3], begins(4.0, 2, 1, [0, 1, 2]), ends(5.0, 1, 0), ends(9.0, 2, 1)],
-}
-
-
-def breach_of(rows: list[tuple[float, Fact, dict[str, Any]]]) -> str | None:
-    breach = first_breach(trace(*rows), Capacity(3))
-    return None if breach is None else breach.rule
-
-
-@pytest.mark.parametrize("rule", PLANTED)
-def test_a_broken_invariant_is_named(rule: str) -> None:
-    assert breach_of(PLANTED[rule]) == rule
-
-
-def test_a_valid_trace_breaks_no_invariant() -> None:
-    """Nodes that are given back and taken at one moment are not held twice."""
-    assert breach_of(GOOD) is None
-
-
-def test_a_job_refused_or_abandoned_by_a_fault_is_not_lost() -> None:
-    refused = (10.0, Fact.JOB_REFUSED, {"job": 3, "detail": "too large"})
-    assert breach_of([*GOOD, arrives(10.0, 3), refused]) is None
-    fault = (10.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it failed"})
-    assert breach_of([*GOOD, arrives(10.0, 3), fault]) is None
 
 
 @pytest.mark.parametrize("engine", [Engine.COMPILED, Engine.HARNESS])
@@ -540,7 +461,7 @@ def test_tables_and_statistics_do_not_depend_on_the_size_of_parts(
     in_one_part = (tmp_path / JOBS).read_bytes()
     monkeypatch.setattr("sil.trace.recorder.CHUNK", 50)
     monkeypatch.setattr("sil.runs.compiled.CHUNK", 50)
-    monkeypatch.setattr("sil.outcome.statistics.IN_MEMORY", 100)
+    monkeypatch.setattr("sil.outcome.statistics.IN_MEMORY", 160)
     monkeypatch.setattr("sil.outcome.statistics.MOST_SORTED", 2)
     assert replay.run(resolve("easy"), tmp_path) == whole
     assert (tmp_path / JOBS).read_bytes() == in_one_part

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from math import sqrt
@@ -315,35 +310,6 @@ def test_an_interrupted_sweep_resumes_where_it_was(tmp_path: Path, monkeypatch: 
     assert executor.count == 5
     assert files(tmp_path / "out") == files(tmp_path / "whole")
     assert not (tmp_path / "out" / UNFINISHED).exists()
-
-
-SLOW = """
-import time
-from scheduler.free_nodes.rigid import Rigid
-
-class Slow(Rigid):
-    def schedule(self, problem):
-        time.sleep(0.02)
-        return super().schedule(problem)
-"""
-
-
-def test_a_killed_sweep_resumes_with_the_same_results(here: Path) -> None:
-    (here / "slow.py").write_text(SLOW)
-    arguments = ("sweep", "log.swf", "--slices", "3", "--scheduler", "easy", "--scheduler", "slow:Slow")
-    command = [sys.executable, "-m", "sil", *arguments, "--out", "out", "--workers", "2"]
-    process = subprocess.Popen(command, start_new_session=True)
-    deadline = time.monotonic() + 60.0
-    while not (here / "out" / UNFINISHED).exists():  # made when the first result is stored
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (here / "out" / "sweep.csv").exists()
-    assert sil(*arguments, "--out", "out").exit_code == 0
-    assert sil(*arguments, "--out", "whole").exit_code == 0
-    assert files(here / "out") == files(here / "whole")
 
 
 def test_what_another_sweep_left_is_not_taken_up(tmp_path: Path) -> None:

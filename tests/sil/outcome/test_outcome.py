@@ -161,6 +161,8 @@ def test_jobs_csv_has_batsim_columns_and_machines_as_closed_intervals(tmp_path: 
             ],
         ),
         (checker.TIME_NEVER_GOES_BACK, None, [arrived(5, 0), arrived(4, 1)]),
+        (checker.STARTS_AFTER_ARRIVAL, 0, [started(0, 0, 0, 0), arrived(0, 0)]),
+        (checker.NO_MORE_NODES_THAN_THERE_ARE, 0, [arrived(0, 0), started(0, 0, 0, -1, 1, 2, 3)]),
     ],
 )
 def test_a_broken_invariant_is_reported_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
@@ -179,9 +181,10 @@ PREEMPTED_ON_ONE_MACHINE = [
     over(20, Fact.RUN_ENDED, 0, 2, 2),
 ]
 FAULTED = [arrived(0, 0), (1.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it raised"})]
+REFUSED = [arrived(0, 0), (1.0, Fact.JOB_REFUSED, {"job": 0, "detail": "too large"})]
 
 
-@pytest.mark.parametrize("rows", [GOOD, PREEMPTED_ON_ONE_MACHINE, FAULTED])
+@pytest.mark.parametrize("rows", [GOOD, PREEMPTED_ON_ONE_MACHINE, FAULTED, REFUSED])
 def test_a_valid_trace_and_one_up_to_a_fault_break_no_invariant(rows: list[Row]) -> None:
     assert first_breach(trace(*rows), CAPACITY) is None
 

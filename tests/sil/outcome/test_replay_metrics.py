@@ -50,6 +50,7 @@ def in_plain_python(jobs: list[dict[str, float]], bound_s: float) -> dict[str, f
         )
     areas = [job["requested_number_of_resources"] * job["execution_time"] for job in jobs]
     waits = [job["waiting_time"] for job in jobs]
+    turnarounds = [job["turnaround_time"] for job in jobs]
     overtook = 0
     for k, job in enumerate(jobs):
         overtook += any(earlier["starting_time"] > job["starting_time"] for earlier in jobs[:k])
@@ -63,12 +64,21 @@ def in_plain_python(jobs: list[dict[str, float]], bound_s: float) -> dict[str, f
         )
         if any(job["submission_time"] <= from_s < job["starting_time"] for job in jobs):
             lost_s += (PROCESSORS - held) * (until_s - from_s)
+    makespan_s = times[-1] - times[0]
     return {
+        "waiting_time_mean": sum(waits) / len(jobs),
+        "waiting_time_median": sorted(waits)[(len(jobs) - 1) // 2],
+        "waiting_time_p95": sorted(waits)[(95 * len(jobs) - 1) // 100],
+        "waiting_time_max": max(waits),
+        "turnaround_time_mean": sum(turnarounds) / len(jobs),
+        "turnaround_time_median": sorted(turnarounds)[(len(jobs) - 1) // 2],
+        "makespan": makespan_s,
+        "utilisation": 100 * sum(areas) / (PROCESSORS * makespan_s),
         "bounded_slowdown_mean": sum(slowdowns) / len(jobs),
         "per_processor_slowdown_mean": sum(per_processor) / len(jobs),
         "weighted_waiting_time_mean": sum(a * w for a, w in zip(areas, waits, strict=True)) / sum(areas),
         "backfilled_share": 100 * overtook / len(jobs),
-        "loss_of_capacity": 100 * lost_s / (PROCESSORS * (times[-1] - times[0])),
+        "loss_of_capacity": 100 * lost_s / (PROCESSORS * makespan_s),
     }
 
 

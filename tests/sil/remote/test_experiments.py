@@ -70,16 +70,6 @@ def test_with_a_reliable_network_and_no_crash_runs_are_those_of_an_experiment_wi
     assert len(starts_and_ends(plain)) == 60
 
 
-def test_so_are_those_of_the_built_in_experiment(tmp_path: Path) -> None:
-    text = (Path("fixtures/experiments") / "light-to-heavy.toml").read_text()
-    found = []
-    for more in ("", "\n[messages]\n"):
-        path = tmp_path / "experiment.toml"
-        path.write_text(text + more)
-        found.append(starts_and_ends(facts_of(path, "pjs")))
-    assert found[0] == found[1] != []
-
-
 def test_so_are_those_on_nodes(tmp_path: Path) -> None:
     workload = "[workload]\njobs = 40\nmix = {core = 2, gpu = 1}\n"
     found = [

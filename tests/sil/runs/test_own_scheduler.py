@@ -11,7 +11,6 @@ import pytest
 
 from scheduler.rules import Kind
 from sil.experiment.checking import check
-from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.commands import sil, the_sentence
 
@@ -47,12 +46,6 @@ class ReturnsNone:
 class DiesAtOnce:
     def schedule(self, problem):
         os._exit(0)
-
-class Dies:
-    def schedule(self, problem):
-        if problem.free_nodes.n_nodes > 4:
-            os._exit(1)
-        return BreaksTwo().schedule(problem)
 """
 
 
@@ -97,11 +90,6 @@ def test_an_untested_rule_has_the_verdict_not_exercised(own: str) -> None:
     assert verdicts["returns-a-schedule"] == "broken"
     assert verdicts["raises-nothing"] == verdicts["process-survives"] == "holds"
     assert verdicts["makes-progress"] == verdicts["no-double-booking"] == "not exercised"
-
-
-def test_a_scheduler_that_kills_its_process_breaks_process_survives(own: str) -> None:
-    _, findings, _ = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
-    assert findings[-1].rule == PROCESS_SURVIVES
 
 
 def test_a_scheduler_that_exits_at_its_first_decision_does_not_end_the_command(own: str) -> None:

@@ -23,7 +23,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
-from sil.trace.held import MACHINES_AS_TEXT, request_of, request_text
+from sil.trace.held import request_of, request_text
 from sil.trace.reading import read_facts
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
@@ -74,25 +74,6 @@ def replay(log: Path, *options: str) -> dict[str, pl.DataFrame]:
 # -- what an operator found ------------------------------------------------------------------------------
 
 
-def test_64_jobs_of_one_core_that_shared_a_node_share_it_again(tmp_path: Path) -> None:
-    """A makespan of 3,600 s, not 64 times that."""
-    log = accounting(tmp_path, *[("cpu", "cpu=1,mem=4000M,node=1", "n01")] * 64)
-    for jobs in replay(log).values():
-        assert jobs["finish_time"].max() == 3600.0
-        assert jobs["starting_time"].max() == 0.0
-    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
-    assert facts.select(MACHINES_AS_TEXT)["machines"].to_list() == ["0"] * 64
-
-
-def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(tmp_path: Path) -> None:
-    log = accounting(tmp_path, *[("cpu", "cpu=128,mem=100G,node=2", f"n0{k}") for k in range(1, 6)])
-    for jobs in replay(log).values():
-        assert jobs["finish_time"].to_list() == [3600.0] * 5
-    facts = read_facts(tmp_path / "out" / "easy" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
-    machines = facts.select(MACHINES_AS_TEXT)["machines"]
-    assert machines.to_list() == ["0-1", "2-3", "4-5", "6-7", "8-9"]
-
-
 def test_nodes_come_from_the_configuration_and_not_from_where_jobs_ran(tmp_path: Path) -> None:
     """Ten alike nodes in two partitions stay ten nodes, each in both."""
     replay(accounting(tmp_path, ("cpu", "cpu=64,node=1", "n01"), ("all", "cpu=64,node=1", "n01")))
@@ -105,14 +86,6 @@ def test_nodes_come_from_the_configuration_and_not_from_where_jobs_ran(tmp_path:
     assert (found["gpus"], found["processors"]) == (8, 768)
 
 
-def test_accounting_without_a_needed_column_is_told_which(tmp_path: Path) -> None:
-    log = accounting(tmp_path, ("all", "cpu=1,node=1", "n01"))
-    log.write_text(log.read_text().replace("|Start|", "|Begin|"))
-    sentence = the_sentence(sil("replay", log, "--nodes", tmp_path / "slurm.conf"))
-    assert "line 1: " in sentence
-    assert "has no column Start; expected a header with" in sentence
-
-
 def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: Path) -> None:
     sentence = the_sentence(sil("replay", accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))))
     assert sentence.endswith(
@@ -122,11 +95,6 @@ def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: P
 
 
 # -- requests, limits, reports ---------------------------------------------------------------------------
-
-
-def test_a_node_without_free_memory_takes_no_job_although_it_has_free_cores(tmp_path: Path) -> None:
-    jobs = replay(accounting(tmp_path, *[("gpu", "cpu=1,mem=500000M,node=1", "g01")] * 4))["fcfs"]
-    assert jobs["starting_time"].to_list() == [0.0, 0.0, 3600.0, 3600.0]
 
 
 def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_path: Path) -> None:
@@ -188,26 +156,6 @@ def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> Non
     conf.write_text("NodeName=n1 CoresPerSocket=1 ThreadsPerCore=2\nPartitionName=cpu Nodes=n1\n")
     read = read_accounting(log, read_cluster(conf), Rules())
     assert [(request.cores, request.exclusive) for request in read.requests] == [(2, False)]
-
-
-def test_a_job_of_several_partitions_runs_on_the_nodes_of_one(tmp_path: Path) -> None:
-    """Two nodes in each: a job on 3 has no place, one on 2 waits for one of the partitions."""
-    log = accounting(
-        tmp_path,
-        ("a", "cpu=4,node=1", "n1"),
-        ("b", "cpu=4,node=1", "n3"),
-        ("a,b", "cpu=12,node=3", "n[1-3]"),
-        ("a,b", "cpu=8,node=2", "n[1-2]"),
-    )
-    (tmp_path / "slurm.conf").write_text(
-        "NodeName=n[1-4] CPUs=4\nPartitionName=a Nodes=n[1-2]\nPartitionName=b Nodes=n[3-4]\n"
-    )
-    jobs = replay(log)["fcfs"].sort("job_id")
-    assert jobs.select("job_id", "starting_time", "allocated_resources").rows() == [
-        (1, 0.0, "0"),
-        (2, 0.0, "2"),
-        (4, 3600.0, "0-1"),
-    ]
 
 
 @pytest.mark.parametrize(
