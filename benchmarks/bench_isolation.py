@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.consumable_problem import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, NodeSchedule, Schedule
 from sil.experiment.matrix import Matrix, map_matrix

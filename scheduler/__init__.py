@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem as ConsumableNodesProblem
-    from scheduler.free_nodes.placer import Placer as Placer
+    from scheduler.free_nodes.consumable_problem import Placer as Placer
     from scheduler.free_nodes.problem import FreeNodesProblem as FreeNodesProblem
     from scheduler.mapping.problem import MappingProblem as MappingProblem
     from scheduler.messages import UserError as UserError

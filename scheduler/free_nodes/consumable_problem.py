@@ -1,18 +1,19 @@
 """The problem of rigid jobs on consumable nodes: which of them start now, and on which parts of the nodes?
 
-Also why a job does not fit, as a sentence, and what is left while jobs are started one by one.
+Also why a job does not fit, as a sentence, and what is left while jobs are started one by one, here and on
+identical nodes: the bookkeeping that one-pass algorithms share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from scheduler.core.arrays import Flags
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
-from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.messages import plural
 from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
@@ -22,7 +23,7 @@ from scheduler.node_resources.state import NodeResources, Trial, mistake_in, row
 from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem, first_violation
-from scheduler.rules import NODES_FREE, Kind, Violation
+from scheduler.rules import NODES_FREE, AllOthers, Kind, Violation
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:
@@ -168,3 +169,40 @@ class ConsumableRoom:
             raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {self.sentence(i)}")
         completion_s = self._problem.now_s + self._waiting.estimate_s(i)
         return Start(i, NodeSet.of(set(used[:, NODE].tolist())), completion_s, shares_of(used))
+
+
+class Placer:
+    """One pass that starts jobs on free nodes; all other jobs wait.
+
+    Ask `fits(i)` and call `start(i)` for job i of the problem, and return `schedule(reason)`. Of identical
+    nodes a job gets those with the lowest numbers, of consumable nodes those that the node selection prefers
+    (a name like `best_fit`).
+    """
+
+    def __init__(
+        self, problem: FreeNodesProblem | ConsumableNodesProblem, selection: str = "first_fit"
+    ) -> None:
+        self._n_jobs = len(problem.free_nodes.waiting)
+        self._starts: list[Start] = []
+        self._room = problem.room(selection)
+
+    @property
+    def n_free(self) -> int:
+        """The identical nodes that are free, less those assigned in this pass. Raises AttributeError for
+        consumable nodes: see `fits`."""
+        if not isinstance(self._room, FreeRoom):
+            raise AttributeError("consumable nodes have no n_free; ask fits(i)")
+        return self._room.n_free
+
+    def fits(self, i: int) -> bool:
+        """Whether job i fits now, in addition to those started in this pass."""
+        return self._room.fits(i)
+
+    def start(self, i: int) -> None:
+        """Start job i now. Raises ValueError if it does not fit."""
+        self._starts.append(self._room.start(i))
+
+    def schedule(self, reason: str, in_detail: Callable[[int], str] | None = None) -> NodeSchedule:
+        """The jobs started; the others wait for `reason`, or for job i in detail `in_detail(i)`."""
+        starts = tuple(self._starts)
+        return NodeSchedule(starts, AllOthers(self._n_jobs, starts, reason, in_detail))

@@ -106,7 +106,7 @@ class Unloaded(TyperCommand):
 
 
 PLACES = (
-    *("run:run", "run:report", "run:experiments", "replay:replay", "sweep:sweep", "plan:plan"),
+    *("run:run", "run:report", "run:experiments", "replay:replay", "replay:sweep", "plan:plan"),
     *("reproduce:reproduce", "predict:predict", "live:live", "schedulers:schedule", "schedulers:schedulers"),
     *("overhead:overhead", "schedulers:check", "swarm:swarm", "schedulers:new_scheduler"),
     *("schedulers:serve_scheduler", "traces:why", "traces:compare_traces", "workload:app"),

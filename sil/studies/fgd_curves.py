@@ -18,14 +18,16 @@ import numpy as np
 from scheduler.core.arrays import Floats, Floats2, Ints, Ints2
 from scheduler.node_request import Node
 from scheduler.node_resources.core.fragmentation import Typical
-from scheduler.node_resources.fragmentation_descent import Chunk, FragmentationDescent, typical_chunks
 from scheduler.node_resources.selection import (
     BestFit,
+    Chunk,
     DotProduct,
+    FragmentationDescent,
     GpuClustering,
     GpuPacking,
     NodeSelection,
     Placement,
+    typical_chunks,
 )
 from scheduler.node_resources.state import NodeResources
 from sil.workers.runner import Runner

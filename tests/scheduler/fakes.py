@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import (

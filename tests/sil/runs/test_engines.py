@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from benchmarks.bare_easy import easy_starts
 from scheduler import UserError
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.consumable_problem import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
 from scheduler.model import NodeSchedule

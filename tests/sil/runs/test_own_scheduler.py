@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 BREAKS_TWO = """
 import os
 from scheduler.model import NodeSchedule
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.consumable_problem import Placer
 
 class BreaksTwo:
     '''Forgets its last job where there are three, and raises where there are four.'''

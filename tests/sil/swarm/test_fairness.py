@@ -15,7 +15,7 @@ from sil.swarm.simulation import STARTS_IN_TIME, verdict_on
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
 IN_ORDER = """
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.consumable_problem import Placer
 
 class Fair:
     kind = "free-nodes"
