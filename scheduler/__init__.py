@@ -59,18 +59,17 @@ _NAMES = {
     "messages": "UserError",
     "model": "ON_NODES Assignment Assignments DispatchOrder Job JobId MachineReading "
     "NodeReading NodeSchedule RunId Schedule Share Site Start",
-    "notices": "JobArrived MonitorNews Notice RunEnded RunLost RunPreempted TimePassed",
     "node_request": "Gpus Node Partition Request",
     "node_set": "NodeSet",
     "rules": "Kind ScheduleRejected Violation",
     "problem": "Running",
-    "ports": "Clock Dispatcher Scheduler",
+    "ports": "Clock Dispatcher JobArrived MonitorNews Notice RunEnded RunLost RunPreempted Scheduler "
+    "TimePassed",
     "resource_manager": "OnFreeNodes OnMachines OnSharedNodes ResourceManager",
     "registry": "resolve",
     "mapping.problem": "MappingProblem",
     "free_nodes.problem": "FreeNodesProblem",
-    "free_nodes.consumable_problem": "ConsumableNodesProblem",
-    "free_nodes.placer": "Placer",
+    "free_nodes.consumable_problem": "ConsumableNodesProblem Placer",
     "time_shared.problem": "TimeSharedProblem",
 }
 """The public names by module."""
