@@ -45,8 +45,6 @@ class Working(Execution):
     @contextmanager
     def listened(self, name: str, unit: str) -> Iterator[tuple[Listener, Executor]]:
         """A listener that shows progress, and what does the work. Raises UserError."""
-        from sil.api.calls import shown
-
         with shown(name, unit, self.progress) as listener:
             if not self.is_elsewhere:
                 yield listener, Inline()
