@@ -197,28 +197,18 @@ def test_the_reference_of_results_names_every_column_and_every_event() -> None:
     assert not [name for name in named if f"`{name}`" not in text]
 
 
-def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
-    *_, site = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
-    path = tmp_path / "site.toml"
-    path.write_text(site)
-    assert read_site_file(path).name == "two-rooms"
-
-
-def test_the_failures_in_the_reference_are_valid_and_of_all_kinds() -> None:
+def test_the_examples_of_files_are_valid_and_have_failures_of_all_kinds(tmp_path: Path) -> None:
+    from sil.settings.experiment_file import RunSettings
     from sil.settings.faults import FailuresTable
 
-    example, *_ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
-    given = FailuresTable.model_validate(tomllib.loads(example)["failures"]).model_fields_set
+    failures, messages, site = (text for language, text in blocks(FILES_PAGE) if language == "toml")
+    given = FailuresTable.model_validate(tomllib.loads(failures)["failures"]).model_fields_set
     assert given == FailuresTable.model_fields.keys()
-
-
-def test_the_messages_crashes_and_jumps_in_the_reference_are_valid() -> None:
-    from sil.settings.experiment_file import RunSettings
-
-    _, example, _ = [text for language, text in blocks(FILES_PAGE) if language == "toml"]
-    settings = RunSettings.model_validate({"schedulers": ["mct"], **tomllib.loads(example)})
+    settings = RunSettings.model_validate({"schedulers": ["mct"], **tomllib.loads(messages)})
     assert None not in (settings.messages, settings.crashes)
     assert settings.clock_jumps
+    (tmp_path / "site.toml").write_text(site)
+    assert read_site_file(tmp_path / "site.toml").name == "two-rooms"
 
 
 def test_the_reference_names_every_setting_of_an_experiment() -> None:

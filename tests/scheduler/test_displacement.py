@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -80,32 +81,29 @@ class Nodes(ByHand):
 # -- order of service --------------------------------------------------------------------------------------
 
 
-def test_an_urgent_job_that_displaces_nothing_waits_but_starts_before_lower_queues() -> None:
-    nodes = Nodes(Node(1, 0), queues=(LOW, QueuePolicy("urgent", 2)))
-    for job, queue in enumerate(("low", "low", "urgent"), 1):
-        nodes.submit(job, queue, at_s=float(job))
-    assert nodes.stopping == []
-    nodes.end(1, 100.0)
-    nodes.end(3, 200.0)
-    assert [job for job, _ in nodes.started] == [1, 3, 2]
-
-
-def test_jobs_of_one_queue_are_in_order_of_arrival() -> None:
-    nodes = Nodes(Node(1, 0))
-    for job, queue in ((9, "low"), (8, "low"), (7, "middle"), (5, "middle"), (6, "middle")):
-        nodes.submit(job, queue)
-    for job in (9, 5, 6, 7):
-        nodes.end(job)
-    assert [job for job, _ in nodes.started] == [9, 5, 6, 7, 8]
-
-
-def test_the_shortest_job_is_first_only_within_its_queue() -> None:
-    nodes = Nodes(Node(1, 0), scheduler=Rigid(ordering="sjf"))
-    for job, queue, takes_s in ((1, "low", 9.0), (2, "low", 1.0), (3, "middle", 50.0), (4, "middle", 40.0)):
-        nodes.submit(job, queue, takes_s=takes_s)
-    for job in (1, 4, 3):
-        nodes.end(job)
-    assert [job for job, _ in nodes.started] == [1, 4, 3, 2]
+@pytest.mark.parametrize(
+    ("scheduler", "jobs", "started"),
+    [
+        (None, [(9, "low"), (8, "low"), (7, "middle"), (5, "middle"), (6, "middle")], [9, 5, 6, 7, 8]),
+        (
+            Rigid(ordering="sjf"),
+            [(1, "low", 9.0), (2, "low", 1.0), (3, "middle", 50.0), (4, "middle", 40.0)],
+            [1, 4, 3, 2],
+        ),
+        # Jobs 2 and 3 have reservations from 100 and 200 s when job 4 takes the first.
+        (Conservative(), [(1, "low"), (2, "low"), (3, "low"), (4, "middle")], [1, 4, 2]),
+    ],
+    ids=["in order of arrival", "the shortest first", "reservations give way"],
+)
+def test_jobs_start_in_order_of_their_queues_and_in_that_of_the_scheduler_within_a_queue(
+    scheduler: AnyScheduler | None, jobs: list[tuple[Any, ...]], started: list[int]
+) -> None:
+    nodes = Nodes(Node(1, 0), scheduler=scheduler)
+    for job, queue, *takes_s in jobs:
+        nodes.submit(job, queue, takes_s=takes_s[0] if takes_s else 100.0)
+    for k, job in enumerate(started[:-1], start=1):
+        nodes.end(job, 100.0 * k)
+    assert [job for job, _ in nodes.started] == started
 
 
 def test_the_reservation_of_easy_backfilling_belongs_to_the_first_job_of_the_highest_queue() -> None:
@@ -116,16 +114,6 @@ def test_the_reservation_of_easy_backfilling_belongs_to_the_first_job_of_the_hig
     nodes.submit(2, "low", at_s=0.0, takes_s=60.0)
     nodes.submit(4, "low", takes_s=50.0)
     assert [job for job, _ in nodes.started] == [1, 4]
-
-
-def test_a_conservative_reservation_gives_way_to_one_of_a_higher_queue() -> None:
-    """Jobs 2 and 3 have reservations from 100 and 200 s when job 4 takes the first."""
-    nodes = Nodes(Node(1, 0), scheduler=Conservative())
-    for job, queue in ((1, "low"), (2, "low"), (3, "low"), (4, "middle")):
-        nodes.submit(job, queue)
-    nodes.end(1, 100.0)
-    nodes.end(4, 200.0)
-    assert [job for job, _ in nodes.started] == [1, 4, 2]
 
 
 # -- displacement ------------------------------------------------------------------------------------------
