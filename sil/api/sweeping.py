@@ -26,7 +26,7 @@ from sil.workload.settings import Slicing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Slicing):
+class MeasuredSlices(Slicing):
     """Slices, and how their jobs are measured.
 
     * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
@@ -42,7 +42,7 @@ def sweep(
     *,
     load: float | Sequence[float] = 1.0,
     estimates: str | Sequence[str] = "user",
-    cut: Measured,
+    cut: MeasuredSlices,
     how: Asking,
     where: Working,
 ) -> Sweep:

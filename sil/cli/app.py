@@ -25,7 +25,7 @@ MORE_THAN_ANY_LINE = 1_000
 EXIT_NO_COMMAND = 2
 
 
-class Group(TyperGroup):
+class HelpGroup(TyperGroup):
     """A group that prints its help if no command is named. The help has the whole line of each command, where
     the superclass cuts it."""
 
@@ -57,7 +57,7 @@ class CommandGroup(typer.Typer):
         return lambda function: register(command(function))
 
 
-def group(help_text: str, cls: type[TyperGroup] = Group) -> typer.Typer:
+def group(help_text: str, cls: type[TyperGroup] = HelpGroup) -> typer.Typer:
     """A group whose help and errors are plain text: what draws boxes takes longer to load than all of the
     help."""
     return CommandGroup(
@@ -115,7 +115,7 @@ PLACES = (
 """Module and function of each command, or its group, in the order of the help."""
 
 
-class Commands(Group):
+class Commands(HelpGroup):
     """All commands."""
 
     def __init__(self, **options: Any) -> None:

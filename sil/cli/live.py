@@ -10,7 +10,7 @@ from typer import Argument
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def live(
     folder = out_folder or default_folder("live", read.name)
     try:
         with progress("jobs") as bar:
-            listener = ProgressBar(bar, f"{read.name}, live")
+            listener = TerminalProgress(bar, f"{read.name}, live")
             found, cpu_s = run_live_and_simulated(read, path, folder, name, listener)
     except SchedulerFault as fault:
         console.exit_with_fault(fault.by(name))

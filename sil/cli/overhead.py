@@ -10,7 +10,7 @@ from typer import Option
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Column, Listing, Row, number
 from site_db.files.formats import is_whole
@@ -23,7 +23,7 @@ CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problems(Settings):
+class ProblemOptions(Settings):
     """The problems of which decisions are measured.
 
     * `jobs`: Numbers of jobs.
@@ -48,7 +48,7 @@ def overhead(
     scheduler: str,
     vs: list[str] | None = None,
     *,
-    problems: Problems,
+    problems: ProblemOptions,
     out_folder: Annotated[Path, Option("--out")] = Path("sil-overhead"),
     as_json: options.Json = False,
 ) -> None:
@@ -79,7 +79,7 @@ def overhead(
         grid = replace(grid, machines=(n_machines,), shares=(0,))
     make_usable(out_folder)
     with progress("problems") as bars:
-        bar = ProgressBar(bars, scheduler)
+        bar = TerminalProgress(bars, scheduler)
         bar.progressed(0, grid.size)
         limit_s = problems.decision_limit_s
         measured, faults = measuring.measure(names, grid, ask, limit_s, bar.progressed)

@@ -11,7 +11,7 @@ from rich.table import Table
 from typer import Argument
 
 from sil.cli import console, options
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.settings.replays import PlanOverrides
 from sil.workers.execution import Execution
 
@@ -52,7 +52,7 @@ def plan(
     make_usable(folder)
     try:
         with progress("runs") as bars, where.executor() as executor:
-            bar = ProgressBar(bars, asked.plan.name)
+            bar = TerminalProgress(bars, asked.plan.name)
             answers = asked.answered(folder, executor, bar.progressed, bar.look)
     except AllAtFault as none_left:
         for sentence in fault_texts(none_left.faults):

@@ -24,7 +24,7 @@ MOST_SECONDS = 3.2e9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Settings):
+class PredictionOptions(Settings):
     """Which predictions, of what.
 
     * `site`: A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a site
@@ -47,7 +47,7 @@ class Asked(Settings):
     by: Annotated[str | None, Setting(metavar="TIME")] = None
 
 
-def predict(queue: Path, *, asked: Asked, as_json: options.Json = False) -> None:
+def predict(queue: Path, *, asked: PredictionOptions, as_json: options.Json = False) -> None:
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis.
 
     * `queue`: A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).
@@ -86,7 +86,7 @@ def predict(queue: Path, *, asked: Asked, as_json: options.Json = False) -> None
             console.print_line(*_answer(one, by_s, now))
 
 
-def _question(asked: Asked) -> Question:
+def _question(asked: PredictionOptions) -> Question:
     from sil.experiment.turnaround import Question
     from sil.runs.under_test import resolve
     from sil.settings import files

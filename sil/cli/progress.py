@@ -9,7 +9,7 @@ from sil.cli import console
 from sil.cli.process import stop_if_interrupted
 
 
-class ProgressBar(in_python.ProgressBar):
+class TerminalProgress(in_python.ProgressBar):
     """Shows how many tasks are done, and before the first one what is being prepared. Notes are printed."""
 
     def update(self, **what: object) -> None:

@@ -14,7 +14,7 @@ from typer import Argument
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, options
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis
 from sil.settings.replays import Asking, Estimates, ReplaySettings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replayed(OfPart, ReplaySettings):
+class ReplayOptions(OfPart, ReplaySettings):
     """Which jobs are replayed, and how.
 
     * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
@@ -69,7 +69,7 @@ def replay(
     log: options.LogOnNodes,
     scheduler: options.SchedulersOfLogs = None,
     *,
-    how: Replayed,
+    how: ReplayOptions,
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     where: Execution,
     results: Reported,
@@ -112,7 +112,7 @@ def replay(
     executing = where.executor() if how.pause_at_s is None else Inline()
     run.check(schedulers)
     with progress("jobs") as bars, executing as executor:
-        bar = ProgressBar(bars, chosen.name)
+        bar = TerminalProgress(bars, chosen.name)
         outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
     if results.report:
         render(folder)
@@ -218,12 +218,12 @@ class Varied(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid(Slicing, Varied):
+class GridOptions(Slicing, Varied):
     """The slices, and what varies in the replays of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept(OfPeriod, Asking):
+class SweepOptions(OfPeriod, Asking):
     """Which jobs are replayed, and how."""
 
     @property
@@ -233,7 +233,7 @@ class Swept(OfPeriod, Asking):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared(Settings):
+class ComparisonOptions(Settings):
     """The comparison of the schedulers.
 
     * `metric`: The metric of the printed table: a column of sweep.csv.
@@ -248,11 +248,11 @@ def sweep(
     logs: Annotated[list[Path], Argument(metavar="LOG...")],
     scheduler: options.SchedulersOfLogs = None,
     *,
-    grid: Grid,
-    how: Swept,
+    grid: GridOptions,
+    how: SweepOptions,
     out_folder: Annotated[Path | None, options.folder("sil-sweep-LOG")] = None,
     where: Execution,
-    results: Compared,
+    results: ComparisonOptions,
 ) -> None:
     """Replay slices of logs under each scheduler, load and kind of estimates, and compare the schedulers.
 
@@ -283,7 +283,7 @@ def sweep(
         print_notes(part, estimates, grid.load or [] if k == 0 else [])
     print_notes_on_slurm(schedulers)
     with progress("replays") as bars, where.executor() as executor:
-        comparison = sweep_into(folder, wanted, executor, ProgressBar(bars, "sweep"))
+        comparison = sweep_into(folder, wanted, executor, TerminalProgress(bars, "sweep"))
     comparison.check(metric)
     if results.as_json:
         console.print_json(summary(wanted, comparison))

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.report.listing import Listing, number, text
 from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
 from sil.workers.execution import Execution
@@ -112,7 +112,7 @@ def _findings(name: str, runner: Runner, subject: int | Path, *sites: int) -> Fi
     study: Callable[..., Findings] = resolve_name(f"sil.studies.{(STUDIES | WITH_DATA)[name]}")
     try:
         with progress("runs") as bars:
-            runner.on_progress = ProgressBar(bars, name).progressed
+            runner.on_progress = TerminalProgress(bars, name).progressed
             return study(subject, runner, *sites)
     except StudyFailed as failed:
         console.exit_with_fault(str(failed))

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from scheduler import UserError
 from scheduler.registry import ON_FREE_NODES, ON_MACHINES, OPTIMISING
 from sil.cli import console, options
-from sil.cli.app import Group, group
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.app import HelpGroup, group
+from sil.cli.progress import TerminalProgress, progress
 from sil.report import FigureKind
 from sil.settings.replays import ExperimentOverrides
 from sil.workers.execution import Execution
@@ -60,7 +60,7 @@ def run(
     choice = SiteChoice(address, overrides.learn, overrides.as_of)
     definition = Definition(chosen.settings, chosen.source)
     with progress("runs") as bars, executor:
-        bar = ProgressBar(bars, name)
+        bar = TerminalProgress(bars, name)
         comparison = run_experiment(definition, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     if not as_json:
@@ -163,7 +163,7 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
     console.print_line(console.styled(how, "dim"))
 
 
-class _ListsByItself(Group):
+class _ListsByItself(HelpGroup):
     """Runs its own function if no command is named."""
 
     def parse_args(self, context: Any, args: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from scheduler import UserError
 from sil.cli import console, options
 from sil.cli.app import group
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.cli.replay import print_notes_on_slurm
 from sil.settings.replays import Rehearsing
 from sil.workers.execution import Execution
@@ -68,7 +68,7 @@ def rehearse(
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
-class _Progress(ProgressBar):
+class _Progress(TerminalProgress):
     """Prints whether the month reproduces as soon as that is known."""
 
     def __init__(self, progress: Progress, name: str, folder: Path, is_quiet: bool) -> None:

@@ -14,7 +14,7 @@ from typer import Argument, Option
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
-from sil.cli.progress import ProgressBar, progress
+from sil.cli.progress import TerminalProgress, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Listing, number, text
 from sil.workers.execution import Execution
@@ -90,7 +90,7 @@ def swarm(
         _carry_out(tested, tested.case(wanted.start), as_json)
         return
     with where.executor() as executor, progress("cases") as bars:
-        bar = ProgressBar(bars, scheduler or "built-in managers")
+        bar = TerminalProgress(bars, scheduler or "built-in managers")
         for_s = None if cases.minutes is None else 60.0 * cases.minutes
         found = carried_out(tested, wanted, executor, for_s, bar.progressed)
     smallest = {}

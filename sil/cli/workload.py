@@ -9,7 +9,7 @@ from typer import Option
 
 from sil.cli import console, options
 from sil.cli.app import group
-from sil.workload.settings import Part, Rules
+from sil.workload.settings import LogPart, Rules
 
 app = group(
     """Inspect, cut, convert and generate workloads: logs of rigid jobs (SWF), Batsim's workloads (JSON), and
@@ -54,7 +54,7 @@ def convert(
     processors: options.Processors = None,
     *,
     rules: Rules,
-    part: Part,
+    part: LogPart,
 ) -> None:
     """Repair and cut a log, and write it in the same or another format. Slurm's accounting becomes a log of
     the processors that its jobs had.

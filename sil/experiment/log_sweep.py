@@ -57,7 +57,7 @@ Row = dict[str, Any]
 ASKING = Asking()
 
 
-class Case(NamedTuple):
+class SweepReplay(NamedTuple):
     """One replay of a sweep."""
 
     slice: Slice
@@ -122,10 +122,10 @@ class LogSweep:
             for sliced, estimates in product(self.logs, self.estimates):
                 Replay.of(sliced.log, self.settings, estimates=estimates).check(self.schedulers)
 
-    def cases(self) -> list[Case]:
+    def cases(self) -> list[SweepReplay]:
         """All replays: by log, slice, load, estimates and scheduler."""
         slices = [part for sliced in self.logs for part in sliced.slices]
-        return [Case(*case) for case in product(slices, self.loads, self.estimates, self.schedulers)]
+        return [SweepReplay(*case) for case in product(slices, self.loads, self.estimates, self.schedulers)]
 
     def digest(self) -> str:
         """A digest that is equal if the same rows would result."""
@@ -209,7 +209,7 @@ def _table(rows: Mapping[int, Row]) -> pl.DataFrame:
     return pl.DataFrame([rows[k] for k in sorted(rows)], schema=SCHEMA)
 
 
-def _batches(cases: Sequence[Case]) -> Iterator[range]:
+def _batches(cases: Sequence[SweepReplay]) -> Iterator[range]:
     """Replays that follow each other, with a moderate number of jobs. Batches do not depend on the executor,
     so that a sweep can be resumed with other workers."""
     n_jobs = [len(case.slice.log.jobs) for case in cases]
@@ -224,9 +224,9 @@ def _batches(cases: Sequence[Case]) -> Iterator[range]:
 
 
 def _carry_out(
-    cases: Sequence[Case], settings: Asking, few_jobs: int, printed: Path, attempt: Attempt
+    cases: Sequence[SweepReplay], settings: Asking, few_jobs: int, printed: Path, attempt: Attempt
 ) -> list[Results]:
-    def log_of(case: Case) -> Path:
+    def log_of(case: SweepReplay) -> Path:
         where = (case.scheduler.label, case.slice.log.name, case.slice.name, f"{case.load:g}")
         return printed / f"{file_name('-'.join((*where, case.estimates.value)))}.log"
 

@@ -12,7 +12,7 @@ from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.results import Identity, Teacher, write_results
-from sil.experiment.sweep import Sweep
+from sil.experiment.sweep import ExperimentRuns
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
@@ -134,7 +134,7 @@ def run_experiment(
         if not store.has_prefix(f"{stored_as}/"):
             rmtree(out / PRINTED, ignore_errors=True)
         runner = Runner(executor, store, listener.progressed)
-        sweep = Sweep(scenario, runner, out / PRINTED, stored_as)
+        sweep = ExperimentRuns(scenario, runner, out / PRINTED, stored_as)
         try:
             if choice.learns and choice.address is not None:
                 to_learn = choice.address, scenario.resources, identity, out / UNRECORDED

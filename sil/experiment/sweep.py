@@ -29,7 +29,7 @@ Packed = Stored
 FAULTED = "faulted"
 
 
-class Sweep:
+class ExperimentRuns:
     """The runs of one experiment, whose results `runner` stores under keys that begin with `fingerprint`.
 
     A task is a point with a replication: all its schedulers meet the same jobs. Output of schedulers in other

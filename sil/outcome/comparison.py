@@ -30,7 +30,7 @@ from sil.world.guard.faults import fault_sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ComparedMetric:
     """One metric of one scheduler at one point, and its paired difference to the baseline; `not_settled` says
     why the difference has no interval. A difference and its percentage exclude 0 both or neither."""
 
@@ -46,7 +46,7 @@ class Cell:
         baseline: Sample | None,
         confidence: float = CONFIDENCE,
         unit: str = "replication",
-    ) -> Cell:
+    ) -> ComparedMetric:
         """A cell from the values of independent blocks, which the `unit` names, and the baseline's of the
         same blocks; None for the baseline itself, or where it has no values."""
         value = interval(values, confidence)
@@ -66,7 +66,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FirstFault:
     """The first fault of a scheduler, which ended its run at every point after it."""
 
     scheduler: str
@@ -92,10 +92,10 @@ NUMBERS = {
     "percent_low": ("change_percent", "low"),
     "percent_high": ("change_percent", "high"),
 }
-"""Columns of `Matrix.frame`, and where a Cell has their values."""
+"""Columns of `ComparisonMatrix.frame`, and where a ComparedMetric has their values."""
 
 
-class Matrix:
+class ComparisonMatrix:
     """Every scheduler against the first one, at every point: a setting of some axes.
 
     The table has a row for each `point`, scheduler and block. Values are means over blocks, differences are
@@ -138,7 +138,7 @@ class Matrix:
         found = self._of_runs.get((point, scheduler), self._none)
         return found if len(found) >= self.least else self._none
 
-    def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
+    def cell(self, point: int, scheduler: str, key: str) -> ComparedMetric | None:
         """A metric of a scheduler at a point; None where a fault ended some runs of the scheduler, since the
         others would be a selection, or the metric is unknown."""
         rows, baseline = (self.rows(point, of) for of in (scheduler, self.baseline))
@@ -148,8 +148,9 @@ class Matrix:
             before = baseline.select(*self.block, before=key)
             both = rows.select(*self.block, key).join(before, on=self.block, maintain_order="left_right")
             if len(both):
-                return Cell.of(_sample(both[key]), _sample(both["before"]), self.confidence, self.unit)
-        return Cell.of(_sample(rows[key]), None, self.confidence)
+                values, baseline_values = _sample(both[key]), _sample(both["before"])
+                return ComparedMetric.of(values, baseline_values, self.confidence, self.unit)
+        return ComparedMetric.of(_sample(rows[key]), None, self.confidence)
 
     def frame(self, *keys: str) -> pl.DataFrame:
         """A row for each point (a column for each of its settings), scheduler and metric: the mean over
@@ -171,7 +172,7 @@ class Matrix:
     def cells(self, point: int) -> dict[str, dict[str, Any]]:
         """For summary.json: by scheduler, a cell for each metric, or null."""
 
-        def as_dict(cell: Cell | None) -> dict[str, Any] | None:
+        def as_dict(cell: ComparedMetric | None) -> dict[str, Any] | None:
             return None if cell is None else cell.as_dict()
 
         return {
@@ -184,7 +185,7 @@ def _sample(column: pl.Series) -> Sample:
     return column.to_numpy().astype(np.float64)
 
 
-class Comparison(Matrix):
+class Comparison(ComparisonMatrix):
     """The results of one experiment, whose blocks are replications."""
 
     unit, block = "replication", ("replication",)
@@ -203,7 +204,7 @@ class Comparison(Matrix):
         super().__init__(metrics.sort("replication"), description.schedulers, description.points, of_shown)
         self.description, self.least = description, description.replications
         first_faults = faults(facts).unique("scheduler", keep="first", maintain_order=True)
-        self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
+        self.faults = [FirstFault(**row) for row in first_faults.iter_rows(named=True)]
         self.refusals = refusal_sentences(facts)
         """A sentence for each scheduler under which jobs were refused."""
         self.failures = failure_sentences(facts)
@@ -246,7 +247,7 @@ INTERVAL = (
 )
 
 
-class SweepComparison(Matrix):
+class SweepComparison(ComparisonMatrix):
     """The results of a sweep over logs, at every load and kind of estimates. Blocks are slices of logs."""
 
     unit, block, text_axes = "slice", BLOCK, ("estimates",)

@@ -26,7 +26,7 @@ _NEEDED = (
 )
 
 
-class Measured(NamedTuple):
+class MeasuredJobs(NamedTuple):
     """The numbers of the jobs that count, and the times of their first and last submission: utilisation is
     that of this time, by all jobs, and there is no makespan."""
 
@@ -45,7 +45,7 @@ class ReplayStatistics:
         processors: int,
         gpus: int = 0,
         folder: Path | None = None,
-        measured: Measured | None = None,
+        measured: MeasuredJobs | None = None,
         bound_s: float = BOUND_S,
     ) -> None:
         self._measured = measured

@@ -18,7 +18,7 @@ from sil.outcome.invariants.checker import Capacity, Invariants
 from sil.outcome.jobs import batsim_jobs
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import refusal_sentence
-from sil.outcome.replay_statistics import Measured, ReplayStatistics
+from sil.outcome.replay_statistics import MeasuredJobs, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
@@ -140,15 +140,15 @@ class ReplayedLog:
             self._on_jobs(jobs)
 
 
-def _measured(log: JobLog) -> Measured | None:
+def _measured(log: JobLog) -> MeasuredJobs | None:
     if not log.measured:
         return None
     numbers = list(log.measured)
     submitted_s = log.jobs.filter(pl.col("job").is_in(numbers))["submit_s"]
-    return Measured(numbers, float(submitted_s[0]), float(submitted_s[-1]))
+    return MeasuredJobs(numbers, float(submitted_s[0]), float(submitted_s[-1]))
 
 
-def _backlog(log: JobLog, measured: Measured | None) -> Backlog:
+def _backlog(log: JobLog, measured: MeasuredJobs | None) -> Backlog:
     capacities = np.ones(log.processors, np.int64)
     if log.cluster is not None:
         capacities = np.array([int(node.cores) for node in log.cluster.nodes.values()], np.int64)

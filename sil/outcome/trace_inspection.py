@@ -29,7 +29,7 @@ NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningJob:
     job: int
     since_s: float
     where: str
@@ -46,7 +46,7 @@ class Divergence:
     facts: int
     time_s: float
     waiting: tuple[int, ...]
-    running: tuple[Running, ...]
+    running: tuple[RunningJob, ...]
     one: tuple[Row, ...]
     other: tuple[Row, ...]
 
@@ -124,9 +124,9 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     return f"{event.value.replace('_', ' ')} of job {job}{rest}"
 
 
-def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
+def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[RunningJob, ...]]:
     waiting: dict[int, None] = {}
-    running: dict[int, Running] = {}
+    running: dict[int, RunningJob] = {}
     columns = "time_s", "event", "job", "run", MACHINES_AS_TEXT, "resource"
     for fact in facts.select(columns).iter_rows(named=True):
         job, event = fact["job"], fact["event"]
@@ -137,7 +137,7 @@ def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
         elif event == Fact.RUN_STARTED:
             waiting.pop(job, None)
             where = fact["machines"] if fact["machines"] is not None else str(fact["resource"])
-            running[fact["run"]] = Running(job, fact["time_s"], where)
+            running[fact["run"]] = RunningJob(job, fact["time_s"], where)
         elif event in ENDINGS:
             running.pop(fact["run"], None)
             if event != Fact.RUN_ENDED:
@@ -151,7 +151,7 @@ def runs_of(facts: pl.DataFrame) -> Sequence[tuple[int, int, str]]:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class JobTimeline:
     """`events` are pairs of time (s) and sentence. `overtaken_by` are the jobs that arrived later and started
     before the job's first start (or at all, if it never started), in order of start; none of a job that is
     refused."""
@@ -196,7 +196,7 @@ def _with_ids(own: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Row]:
         yield fact
 
 
-def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:
+def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> JobTimeline | None:
     """The timeline of a job in one run (columns of a trace) on resources of these names; None for an unknown
     job."""
     own = facts.filter(pl.col("job") == job)
@@ -222,7 +222,7 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
     tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, *NOT_COMPLETE]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
-    return Timeline(
+    return JobTimeline(
         events,
         tuple(overtook),
         waited_s,

@@ -23,7 +23,7 @@ from sil.planning.ranking import Ranking
 from sil.planning.recommendation import figure, interval, money, percentage
 from sil.planning.searches import Size
 from sil.report import FigureKind
-from sil.report.page import Notice, Page, Part, Section, Table, write_figures
+from sil.report.page import Notice, Page, PageTable, Part, Section, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.files import package_version
 from sil.trace.stream import write_csv
@@ -183,5 +183,5 @@ def _sizes(plan: Plan, title: str, size: Size) -> Section:
 
 def _section(title: str, note: str, rows: Sequence[Mapping[str, str]], layout: str = "options") -> Section:
     """A table of rows with the same headings."""
-    tables = [Table(list(rows[0]), [list(row.values()) for row in rows], layout)] if rows else []
+    tables = [PageTable(list(rows[0]), [list(row.values()) for row in rows], layout)] if rows else []
     return Section(title, note, [Part(table=table) for table in tables])

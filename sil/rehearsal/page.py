@@ -15,7 +15,7 @@ from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, E
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
 from sil.rehearsal.run import Rehearsal, Variant, Verdict, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
-from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug, write_page
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, write_page
 from sil.report.tables import duration_text
 from sil.report.vega_lite import Figure, column
 from sil.slurm.queries import FACTORS, Said
@@ -126,7 +126,7 @@ def _reproduction(month: Reproduction) -> Iterator[Section]:
         "Starts that accounting has, and those of the replay with the present controller and settings. "
         "Groups are those with most jobs."
     )
-    parts = [Part(table=Table(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))]
+    parts = [Part(table=PageTable(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))]
     yield Section("Does it reproduce the month?", note, parts)
     causes = [[cause, f"{group.jobs:,}", _near(group)] for cause, group in month.explained()]
     if causes:
@@ -134,7 +134,7 @@ def _reproduction(month: Reproduction) -> Iterator[Section]:
             "What explains the rest",
             "Jobs about which accounting says something that is not modelled, with the share that starts "
             "within 5 minutes of the recorded time all the same.",
-            [Part(table=Table(["jobs that ...", "jobs", "within 5 minutes"], causes, "text"))],
+            [Part(table=PageTable(["jobs that ...", "jobs", "within 5 minutes"], causes, "text"))],
         )
 
 
@@ -171,7 +171,7 @@ def _matrix(variants: Sequence[Variant]) -> Iterator[Section]:
         rows.append([variant.name, variant.verdict.value, *changes, f"{variant.refused_more:+,}"])
     if len(variants) > 1:
         head = ["", "verdict", *(f"{title}, change" for title in QUANTITIES.values()), "refused jobs"]
-        yield Section("All variants", "For marks see each variant.", [Part(table=Table(head, rows))])
+        yield Section("All variants", "For marks see each variant.", [Part(table=PageTable(head, rows))])
 
 
 def _variant(variant: Variant, present: str) -> Iterator[Section]:
@@ -179,7 +179,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
     if variant.settings:
         settings = [[name, before, after] for name, before, after in variant.settings]
         head = ["setting, as the controller has read it", present, variant.name]
-        parts.append(Part("Settings that differ", table=Table(head, settings, "text")))
+        parts.append(Part("Settings that differ", table=PageTable(head, settings, "text")))
     rows: list[list[Cell | str]] = [
         [
             _title(effect.kind, effect.name),
@@ -193,7 +193,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
         if effect.kind == "all" or effect.exceeds_scatter
     ]
     head = ["", "", "jobs", "before", "change", "second run of the present settings"]
-    parts.append(Part("Who waits longer or less long", table=Table(head, rows)))
+    parts.append(Part("Who waits longer or less long", table=PageTable(head, rows)))
     used: list[list[Cell | str]] = [
         [
             _title(kind, name),
@@ -204,7 +204,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
         for kind, name, before, after in variant.usage.iter_rows()
     ]
     head = ["processor-hours until the last submission", "before", "after", "change"]
-    parts.append(Part("Usage", table=Table(head, used), folded=True))
+    parts.append(Part("Usage", table=PageTable(head, used), folded=True))
     if len(variant.changed):
         parts.append(Part("Jobs that change most", table=_changed(variant)))
     yield Section(
@@ -217,7 +217,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
     )
 
 
-def _changed(variant: Variant) -> Table:
+def _changed(variant: Variant) -> PageTable:
     rows = [
         [
             row["log_id"],
@@ -229,7 +229,7 @@ def _changed(variant: Variant) -> Table:
         ]
         for row in variant.changed.iter_rows(named=True)
     ]
-    return Table(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
+    return PageTable(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
 
 
 def _marked(effect: Effect) -> str:
@@ -270,14 +270,16 @@ def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterato
     ]
     rows.append(["Share of jobs started by backfilling", *shares])
     head = ["", *said]
-    parts = [Part("sdiag", table=Table(head, rows))]
+    parts = [Part("sdiag", table=PageTable(head, rows))]
     factors = [
         [factor, *(_mean_factor(each, factor) for each in said.values())]
         for factor in FACTORS
         if any(row.get(factor) for each in said.values() for row in each.factors.values())
     ]
     if factors:
-        parts.append(Part("sprio: weighted factors of jobs that waited, mean", table=Table(head, factors)))
+        parts.append(
+            Part("sprio: weighted factors of jobs that waited, mean", table=PageTable(head, factors))
+        )
     yield Section(
         "What the controllers say",
         "Asked once an hour of simulated time. Times of cycles are only known where decisions cost time.",

@@ -18,7 +18,7 @@ from sil.report.experiment_figures import (
     utilisation_over_time,
 )
 from sil.report.figures import distribution, setting_title
-from sil.report.page import Cell, Notice, Page, Part, Section, Table
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section
 from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_texts
 from sil.report.vega_lite import Figure
 from sil.trace.facts import RunDescription, RunTables
@@ -109,7 +109,7 @@ def _comparison_section(comparison: Comparison) -> Section:
                 f"{difference} ({change} %)" if change else difference for _, difference, change in texts
             ]
             rows.append([m.label, *(Cell(text[0], under) for text, under in zip(texts, below, strict=True))])
-        table = Table(["", *comparison.schedulers], rows)
+        table = PageTable(["", *comparison.schedulers], rows)
         parts.append(Part(_settings(settings), table=table, folded=len(points) > 1, open=point == 0))
     return Section("Comparison", note, parts)
 
@@ -127,7 +127,7 @@ def _prediction_section(comparison: Comparison) -> Section:
         "experiment began and should contain 80 % of the real values."
     )
     first = comparison.scores.filter("first", pl.col("predicted_s").is_finite(), replication=0, point=0)
-    parts = [Part(table=Table(["scheduler", "predictor", *PREDICTION_HEADINGS], rows))]
+    parts = [Part(table=PageTable(["scheduler", "predictor", *PREDICTION_HEADINGS], rows))]
     for scheduler in comparison.schedulers:
         points = first.filter(scheduler=scheduler).select(
             of="predictor", real="real_s", predicted="predicted_s"
@@ -176,7 +176,7 @@ def _waiting_sections(jobs: pl.DataFrame, d: RunDescription) -> Iterator[Section
     where = ", at the first point of the grid." if len(d.points) > 1 else "."
     note = f"Mean waiting time (s) over the jobs of all replications{where}"
     if rows:
-        yield Section("Waiting by queue", note, [Part(table=Table(["queue", *d.schedulers], rows))])
+        yield Section("Waiting by queue", note, [Part(table=PageTable(["queue", *d.schedulers], rows))])
 
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -> Iterator[Section]:

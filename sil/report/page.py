@@ -42,7 +42,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """`layout` is a CSS class: "" for numbers, "text" for sentences, "options" for text in column 2."""
 
     head: Sequence[str]
@@ -58,7 +58,7 @@ class Part:
 
     title: str = ""
     chart: Figure | None = None
-    table: Table | None = None
+    table: PageTable | None = None
     items: Sequence[str] = ()
     schedules: Schedules | None = None
     name: str = ""

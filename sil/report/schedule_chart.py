@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from sil.report.figures import PALETTE, WAITS, sizes
-from sil.report.schedule_levels import FULL, Numbers, Runs, bins_needed, levels, users_by_work
+from sil.report.schedule_levels import FULL, DrawnRuns, Numbers, bins_needed, levels, users_by_work
 from sil.report.vega_lite import CONFIGURATION
 from sil.workload.slices import DAY_S
 
@@ -73,7 +73,7 @@ def schedules(jobs: Mapping[str, pl.DataFrame], processors: int) -> Schedules:
     first_s = min(float(table["submission_time"].min()) for table in jobs.values())  # type: ignore[arg-type]
     span_s = max(float(table["finish_time"].max()) for table in jobs.values()) - first_s  # type: ignore[arg-type]
     users = users_by_work(jobs.values())
-    runs = {name: Runs.of(table, first_s, users) for name, table in jobs.items()}
+    runs = {name: DrawnRuns.of(table, first_s, users) for name, table in jobs.items()}
     tick_s = 1.0 if all(each.are_in_whole_seconds for each in runs.values()) else MILLISECOND
     texts: dict[str, str] = {}
     panels = []
@@ -128,7 +128,7 @@ def look(names: Sequence[str], processors: int, span_d: float, users: Sequence[s
     }
 
 
-def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
+def _columns(runs: DrawnRuns, tick_s: float) -> Mapping[str, Numbers]:
     """What the page shows of each job, and of each rectangle; times are in ticks."""
 
     def ticks(times_s: Any) -> Numbers:
@@ -154,7 +154,7 @@ def _columns(runs: Runs, tick_s: float) -> Mapping[str, Numbers]:
     }
 
 
-def _levels(runs: Runs, span_s: float, processors: int) -> list[tuple[int, Packed]]:
+def _levels(runs: DrawnRuns, span_s: float, processors: int) -> list[tuple[int, Packed]]:
     """The levels from the coarsest to the finest, which also has how many rectangles begin in each of its
     bins."""
     bins = bins_needed(len(runs.place), MOST_RECTANGLES, BINS_OF_A_WINDOW)

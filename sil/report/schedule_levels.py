@@ -32,7 +32,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Runs:
+class DrawnRuns:
     """The runs of a schedule in order of job; times are seconds from the first submission on. `user` is a
     place among the users.
 
@@ -51,7 +51,7 @@ class Runs:
     high: Numbers
 
     @classmethod
-    def of(cls, jobs: pl.DataFrame, first_s: float, users: Sequence[str]) -> Runs:
+    def of(cls, jobs: pl.DataFrame, first_s: float, users: Sequence[str]) -> DrawnRuns:
         """The runs in the columns of jobs.csv; `user` is one more, if there are users."""
         place_of = {name: k for k, name in enumerate(users)}
         user = (
@@ -92,7 +92,7 @@ def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
 
 
 def levels(
-    runs: Runs, span_s: float, processors: int, bins: int, most_users: int
+    runs: DrawnRuns, span_s: float, processors: int, bins: int, most_users: int
 ) -> Iterator[tuple[int, Mapping[str, Numbers]]]:
     """The levels from the finest, with this number of bins, to the coarsest: the number of bins, and for all
     cells, by band of processors, then by time: `busy` (see FULL), the classes of the mean `wait` and `size`
@@ -135,7 +135,7 @@ class _Cells:
     one, less the same from the others. What lies between and beyond follows from sums along both axes.
     """
 
-    def __init__(self, runs: Runs, span_s: float, processors: int, bins: int) -> None:
+    def __init__(self, runs: DrawnRuns, span_s: float, processors: int, bins: int) -> None:
         bands = min(BANDS, processors)
         self._run, self._shape = runs.place, (bands + 1, bins + 1)
         self._processor_s = span_s / bins * processors / bands

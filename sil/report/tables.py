@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sil.outcome.comparison import Cell, Comparison, Matrix
+from sil.outcome.comparison import ComparedMetric, Comparison, ComparisonMatrix
 from sil.outcome.metrics import DETAILS, GPU_UTILISATION, REFUSED, REPLAY_METRICS, Metric, metric
 from sil.outcome.prediction_errors import Accuracy
 from sil.outcome.statistics import Interval
@@ -56,7 +56,7 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     return table
 
 
-def long_table(comparison: Matrix, m: Metric, key: str) -> Table:
+def long_table(comparison: ComparisonMatrix, m: Metric, key: str) -> Table:
     """One metric, in the column `key`: a row per point and scheduler. For sweeps, narrow terminals, or many
     schedulers."""
     texts = comparison.text_axes
@@ -83,11 +83,11 @@ def prediction_table(comparison: Comparison) -> Table:
     return table
 
 
-def _grid_title(comparison: Matrix, m: Metric) -> str:
+def _grid_title(comparison: ComparisonMatrix, m: Metric) -> str:
     return f"{m.label}, and change relative to {comparison.baseline}"
 
 
-def _headings(comparison: Matrix) -> Sequence[str]:
+def _headings(comparison: ComparisonMatrix) -> Sequence[str]:
     return "mean", f"difference to {comparison.baseline}", "change %"
 
 
@@ -110,7 +110,7 @@ def prediction_texts(accuracy: Accuracy) -> list[str]:
     return ["-" if found is None else interval_text(found, n, signed=signed) for found, n, signed in errors]
 
 
-def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
+def cell_texts(cell: ComparedMetric | None, digits: int) -> tuple[str, str, str]:
     """Value, difference and percentage change.
 
     A star marks a difference whose interval excludes 0; so does that of the percentage, then and only then.

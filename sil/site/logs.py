@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
-from sil.workload.settings import Part, Period, Rules
+from sil.workload.settings import LogPart, Period, Rules
 from site_db.files.input_errors import InvalidFile, remedy
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class OfPeriod(LogFile, Period):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfPart(OfPeriod, Part):
+class OfPart(OfPeriod, LogPart):
     """The jobs with some indices, under another load."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.report import FigureKind
-from sil.report.page import Cell, Page, Part, Section, Table, slug, write_figures, write_page
+from sil.report.page import Cell, Page, PageTable, Part, Section, slug, write_figures, write_page
 from sil.settings.files import package_version
 from sil.studies.ledger import Claim, Findings, ledger_frame
 from sil.studies.rules import Verdict
@@ -45,7 +45,7 @@ def study_page(findings: Findings) -> Page:
         "confidence; those of distances are wide enough for all cases of a rule to be in theirs with 95 % "
         "confidence together."
     )
-    claims = Table(
+    claims = PageTable(
         ["Claim of the paper", "Paper", "Result here", "Verdict", "Holds if"],
         [_row(claim) for claim in findings.claims],
         "text",
@@ -79,5 +79,5 @@ def _row(claim: Claim) -> list[Cell | str]:
     ]
 
 
-def _table(table: pl.DataFrame) -> Table:
-    return Table(table.columns, [[str(cell) for cell in row] for row in table.rows()])
+def _table(table: pl.DataFrame) -> PageTable:
+    return PageTable(table.columns, [[str(cell) for cell in row] for row in table.rows()])

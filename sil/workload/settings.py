@@ -78,7 +78,7 @@ class Period(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part(Period):
+class LogPart(Period):
     """Some of these by index, under another load.
 
     * `jobs`: Only jobs A to B - 1, in order of submission, counted from 0.

@@ -21,7 +21,7 @@ from sil.report.figures import (
     told_apart,
     tooltips,
 )
-from sil.report.page import Table
+from sil.report.page import PageTable
 from sil.report.replay import Jobs
 from sil.report.schedule_levels import Floats, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
@@ -173,11 +173,11 @@ MEASURES: dict[str, Callable[[Floats], str]] = {
 """Measures of the mean slowdowns of users. Jain's index is 1 / n if one of n has all."""
 
 
-def fairness_table(users: pl.DataFrame, names: Sequence[str]) -> Table:
+def fairness_table(users: pl.DataFrame, names: Sequence[str]) -> PageTable:
     """How unequal users are: a row for each measure, a column for each scheduler."""
     slowdowns = [users.filter(scheduler=name)["mean bounded slowdown"].to_numpy() for name in names]
     rows = [
         [title, *(text(of_users) if len(of_users) else "-" for of_users in slowdowns)]
         for title, text in MEASURES.items()
     ]
-    return Table(["Mean bounded slowdown", *names], rows)
+    return PageTable(["Mean bounded slowdown", *names], rows)

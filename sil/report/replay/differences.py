@@ -17,7 +17,7 @@ from sil.outcome.paired import (
 )
 from sil.outcome.statistics import Interval
 from sil.report.figures import WIDTH, scheduler_colour, tooltips, zero_rule
-from sil.report.page import Cell, Part, Section, Table
+from sil.report.page import Cell, PageTable, Part, Section
 from sil.report.replay import Jobs
 from sil.report.replay.over_time import SINCE
 from sil.report.tables import duration_text, significant, unit_of
@@ -65,7 +65,7 @@ class Compared:
                 [title, *(_cell(self.found[key][name], key == "waiting_time") for name in self.waits)]
                 for key, title in COMPARED.items()
             ]
-            parts = [Part(table=Table(["", *self.waits], rows))]
+            parts = [Part(table=PageTable(["", *self.waits], rows))]
             if min(len(each.by_block) for each in self.waits.values()) > 1:
                 parts.append(Part(chart=self._over_time(names), name="differences-over-time"))
             yield Section(f"Differences to {self.baseline}", f"{self._note()}.", parts)

@@ -10,7 +10,7 @@ import polars as pl
 
 from scheduler import UserError
 from sil.outcome.metrics import REFUSED
-from sil.outcome.replay_statistics import Measured, ReplayStatistics
+from sil.outcome.replay_statistics import MeasuredJobs, ReplayStatistics
 from sil.report.analysis import Analysis
 from sil.workload.slices import DAY_S
 
@@ -63,7 +63,7 @@ def measured(replayed: Replayed, analysis: Analysis) -> Replayed:
     for name, row in d["schedulers"].items():
         rows[name] = {key: row[key] for key in kept if key in row}
         if replayed.statistics[name] and name in jobs:
-            of = Measured(jobs[name]["job_id"].to_list(), from_s, until_s)
+            of = MeasuredJobs(jobs[name]["job_id"].to_list(), from_s, until_s)
             bound_s = float(d["bounded_slowdown_threshold_s"])
             found = ReplayStatistics(int(d["processors"]), int(d["gpus"]), measured=of, bound_s=bound_s)
             found.add(replayed.jobs[name])

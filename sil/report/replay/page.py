@@ -10,7 +10,7 @@ from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
 from sil.report.analysis import Analysis
 from sil.report.experiment import terms_of_nodes
-from sil.report.page import Cell, Notice, Page, Part, Section, Table, slug
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
     by_user,
@@ -114,7 +114,7 @@ def _comparison(measured: Replayed, names: Sequence[str], analysis: Analysis) ->
         [label, *(Cell(text, kind="not" if label in refused else "") for text in texts)]
         for label, texts in replay_rows(measured.statistics, on_page=True)
     ]
-    return Section("Comparison", note, [Part(table=Table(["", *names], rows))])
+    return Section("Comparison", note, [Part(table=PageTable(["", *names], rows))])
 
 
 def _sections(replayed: Replayed, jobs: Jobs, names: Sequence[str]) -> Iterator[Section]:
@@ -149,7 +149,7 @@ def _sections(replayed: Replayed, jobs: Jobs, names: Sequence[str]) -> Iterator[
 def _programs(programs: Mapping[str, list[str]]) -> Iterator[Section]:
     rows = [[name, sentence] for name, sentences in programs.items() for sentence in sentences]
     if rows:
-        yield Section("Programs under test", PROGRAMS, [Part(table=Table(["", "what it is"], rows))])
+        yield Section("Programs under test", PROGRAMS, [Part(table=PageTable(["", "what it is"], rows))])
 
 
 def _drawn(title: str, note: str, chart: Figure) -> Section:

@@ -21,7 +21,7 @@ from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from sil import cli
 from sil.cli.app import PLACES, loaded
-from sil.cli.progress import ProgressBar
+from sil.cli.progress import TerminalProgress
 from sil.cli.run import is_little_work
 from sil.experiment.matrix import read_matrix, read_problem
 from sil.runs.under_test import resolve
@@ -343,7 +343,7 @@ def test_a_scheduler_package_overwritten_in_place_is_reported(tmp_path: Path) ->
 
 def test_the_progress_bar_names_what_it_waits_for_until_the_first_result() -> None:
     bars = Progress(disable=True)
-    bar, (task,) = ProgressBar(bars, "mine"), bars.tasks
+    bar, (task,) = TerminalProgress(bars, "mine"), bars.tasks
     assert task.description == "mine: reading"
     bar.progressed(0, 10)
     assert task.description == "mine: starting"

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sil.outcome.trace_inspection import Running, divergence, sentence
+from sil.outcome.trace_inspection import RunningJob, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
@@ -36,7 +36,7 @@ def test_runs_diverge_at_the_first_different_decision(runs: Path) -> None:
     assert found is not None
     assert (found.facts, found.time_s) == (4, 2.0)
     assert found.waiting == (2, 3)
-    assert found.running == (Running(1, 0.0, "0-1"),)
+    assert found.running == (RunningJob(1, 0.0, "0-1"),)
     assert sentence(found.one[0]) == "job 1 ends"
     assert sentence(found.other[0]) == "job 3 starts on 2, estimated run time 10 s"
 

@@ -21,8 +21,7 @@ from scheduler.messages import printable
 from sil.api.calls import ProgressBar, bars
 from sil.cli import console
 from sil.report.listing import file_name, json_text
-from sil.report.page import Cell, Notice, Page, Part, Section, slug, write_page
-from sil.report.page import Table as PageTable
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, write_page
 from sil.report.vega_lite import Figure, column, save
 from site_db.site_file.importing import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment

@@ -16,7 +16,7 @@ from typer.testing import Result
 
 from scheduler.rules import RAISES_NOTHING
 from sil.api.sweeping import Sweep
-from sil.cli.replay import Swept
+from sil.cli.replay import SweepOptions
 from sil.experiment import log_sweep
 from sil.experiment.log_sweep import SCHEMA, LogSweep, run_sweep, sweep_into
 from sil.experiment.output_folder import UNFINISHED
@@ -284,8 +284,8 @@ class Counting(Inline):
 
 def test_options_of_the_command_that_change_no_job_are_no_part_of_what_is_stored() -> None:
     """Otherwise a sweep would begin anew when its log is named in another way."""
-    assert Swept(nodes=Path("a.toml"), time_zone="UTC").asking == Swept().asking == Asking()
-    assert Swept(decision_limit_s=3.0).asking == Asking(decision_limit_s=3.0)
+    assert SweepOptions(nodes=Path("a.toml"), time_zone="UTC").asking == SweepOptions().asking == Asking()
+    assert SweepOptions(decision_limit_s=3.0).asking == Asking(decision_limit_s=3.0)
 
 
 def test_an_interrupted_sweep_resumes_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

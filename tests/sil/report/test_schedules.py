@@ -19,7 +19,15 @@ from sil.report import schedule_levels as levels_module
 from sil.report.analysis import ALL_JOBS
 from sil.report.figures import WAITS
 from sil.report.schedule_chart import packed, schedules
-from sil.report.schedule_levels import FULL, LEAST_BINS, MOST_BINS, Runs, bins_needed, levels, users_by_work
+from sil.report.schedule_levels import (
+    FULL,
+    LEAST_BINS,
+    MOST_BINS,
+    DrawnRuns,
+    bins_needed,
+    levels,
+    users_by_work,
+)
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.workers.executor import Inline, Listener
@@ -72,7 +80,7 @@ def test_cells_have_the_means_over_their_processors_and_their_time(
     bins, bands = LEAST_BINS, 3  # two processors in each band
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(levels_module, "BANDS", bands)
-        ((n, cells),) = levels(Runs.of(jobs(rows), 0.0, []), SPAN_S, PROCESSORS, bins, 7)
+        ((n, cells),) = levels(DrawnRuns.of(jobs(rows), 0.0, []), SPAN_S, PROCESSORS, bins, 7)
     assert n == bins
     width_s = SPAN_S / bins
     for band, bin_ in ((band, bin_) for band in range(bands) for bin_ in range(0, bins, 97)):
@@ -93,7 +101,7 @@ def test_a_coarser_level_has_the_means_of_the_finer_one_and_cells_the_user_who_h
     table = jobs([(0, 0, 10, "0-5"), (0, 10, 40, "0-3"), (0, 10, 40, "4-5")], ["ann", "ben", "ann"])
     users = users_by_work([table])
     assert users == ["ann", "ben"], "60 + 60 and 120 processor-seconds, hence by name"
-    fine, coarse = levels(Runs.of(table, 0.0, users), SPAN_S, PROCESSORS, 4 * LEAST_BINS, 7)
+    fine, coarse = levels(DrawnRuns.of(table, 0.0, users), SPAN_S, PROCESSORS, 4 * LEAST_BINS, 7)
     assert (fine[0], coarse[0]) == (4 * LEAST_BINS, LEAST_BINS)
     for bins, cells in (fine, coarse):
         by_user = cells["user"].reshape(PROCESSORS, bins)
