@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,45 +53,39 @@ def the_request(folder: Path, tres: str, cluster: Cluster = CLUSTER, **job: str)
     return log.requests[log.jobs["request"][0]]
 
 
-def test_a_job_on_one_node_requests_its_own_cores_and_memory(tmp_path: Path) -> None:
-    assert the_request(tmp_path, "cpu=4,mem=8G,node=1") == Request(1, 4, 8192, partitions=frozenset({"cpu"}))
+THREADED = Cluster(NODES, PARTITIONS, dict.fromkeys(NODES, 2))
+WITHOUT_MEMORY = Cluster(NODES, PARTITIONS, {}, has_memory=False)
 
 
-def test_a_job_on_several_nodes_requests_equal_parts_of_them(tmp_path: Path) -> None:
-    assert the_request(tmp_path, "cpu=128,mem=400G,node=2") == Request(
-        2, 64, 204_800, partitions=frozenset({"cpu"})
-    )
-
-
-def test_cpus_that_cannot_be_divided_among_the_nodes_are_tasks_of_one_core(tmp_path: Path) -> None:
-    assert the_request(tmp_path, "cpu=7,mem=14M,node=2") == Request(
-        7, 1, 2, most_on_node=None, partitions=frozenset({"cpu"})
-    )
-
-
-def test_gpus_are_requested_on_each_node_by_type_if_the_job_named_one(tmp_path: Path) -> None:
-    typed = the_request(tmp_path, "cpu=8,mem=1G,node=1,gres/gpu=2,gres/gpu:a100=2", Partition="gpu")
-    assert typed.gpus == Gpus(2, types=frozenset({"a100"}))
-    assert the_request(tmp_path, "cpu=8,mem=1G,node=1,gres/gpu=2", Partition="gpu").gpus == Gpus(2)
+@pytest.mark.parametrize(
+    ("tres", "partition", "cluster", "requested"),
+    [
+        ("cpu=4,mem=8G,node=1", "cpu", CLUSTER, Request(1, 4, 8192)),
+        ("cpu=128,mem=400G,node=2", "cpu", CLUSTER, Request(2, 64, 204_800)),
+        ("cpu=7,mem=14M,node=2", "cpu", CLUSTER, Request(7, 1, 2, most_on_node=None)),
+        (
+            "cpu=8,mem=1G,node=1,gres/gpu=2,gres/gpu:a100=2",
+            "gpu",
+            CLUSTER,
+            Request(1, 8, 1024, Gpus(2, types=frozenset({"a100"}))),
+        ),
+        ("cpu=8,mem=1G,node=1,gres/gpu=2", "gpu", CLUSTER, Request(1, 8, 1024, Gpus(2))),
+        ("cpu=3,mem=1G,node=1", "cpu", THREADED, Request(1, 4, 1024)),
+        ("cpu=4,mem=1G,node=1", "whole", CLUSTER, Request(1, 4, 1024, exclusive=True)),
+        ("cpu=4,mem=8G,node=1", "cpu", WITHOUT_MEMORY, Request(1, 4, 0)),
+    ],
+    ids=["one node", "nodes", "tasks", "GPUs of a type", "GPUs", "whole cores", "exclusive", "no memory"],
+)
+def test_a_job_requests_equal_parts_of_its_nodes(
+    tres: str, partition: str, cluster: Cluster, requested: Request, tmp_path: Path
+) -> None:
+    expected = replace(requested, partitions=frozenset({partition}))
+    assert the_request(tmp_path, tres, cluster, Partition=partition) == expected
 
 
 def test_what_was_requested_counts_rather_than_what_was_allocated(tmp_path: Path) -> None:
     log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=62,mem=256G,node=1"})
     assert log.requests == (Request(1, 2, 1024, partitions=frozenset({"cpu"})),)
-
-
-def test_cpus_are_rounded_up_to_whole_cores(tmp_path: Path) -> None:
-    threaded = Cluster(NODES, PARTITIONS, dict.fromkeys(NODES, 2))
-    assert the_request(tmp_path, "cpu=3,node=1", threaded).cores == 4
-
-
-def test_jobs_of_an_exclusive_partition_take_whole_nodes(tmp_path: Path) -> None:
-    assert the_request(tmp_path, "cpu=4,node=1", Partition="whole").exclusive
-
-
-def test_memory_does_not_count_where_the_cluster_does_not_allocate_it(tmp_path: Path) -> None:
-    without_memory = Cluster(NODES, PARTITIONS, {}, has_memory=False)
-    assert the_request(tmp_path, "cpu=4,mem=8G,node=1", without_memory).memory_mib == 0
 
 
 def test_resources_that_no_node_has_are_ignored_and_others_are_requested(tmp_path: Path) -> None:

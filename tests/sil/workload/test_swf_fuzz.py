@@ -41,7 +41,6 @@ TOKENS = [
 
 rules = st.builds(Rules, st.booleans(), st.sampled_from(Overrun), st.sampled_from(TooLarge))
 sizes = st.sampled_from([None, 1, 3, 100_000_000])
-names = st.sampled_from(["log.swf", "log.swf.gz"])
 
 
 @st.composite
@@ -76,7 +75,7 @@ def damaged_logs(draw: st.DrawFn) -> bytes:
     return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
 
 
-def assert_read_or_refused(path: Path, chosen: Rules, processors: int | None) -> None:
+def read_or_refused(path: Path, chosen: Rules, processors: int | None) -> JobLog | str:
     log = what_is_read(path, chosen, processors)
     if isinstance(log, str):
         assert log.startswith(str(path))
@@ -85,6 +84,7 @@ def assert_read_or_refused(path: Path, chosen: Rules, processors: int | None) ->
         assert_sound(log)
         assert not (chosen.strict and log.notes)
         assert processors in (None, log.processors)
+    return log
 
 
 def what_is_read(path: Path, chosen: Rules, processors: int | None) -> JobLog | str:
@@ -102,45 +102,11 @@ def what_is_read(path: Path, chosen: Rules, processors: int | None) -> JobLog | 
 def test_a_malformed_file_is_read_or_rejected_with_its_name(
     path: Path, processors: int | None, overrun: Overrun, strict: bool
 ) -> None:
-    assert_read_or_refused(path, Rules(strict, overrun), processors)
+    read_or_refused(path, Rules(strict, overrun), processors)
 
 
 def test_the_corpus_exists() -> None:
     assert len(CORPUS) >= 12
-
-
-@settings(deadline=None)
-@given(data=st.binary(max_size=400), name=names, chosen=rules, processors=sizes)
-@example(data=b"\x1f\x8b", name="log.swf.gz", chosen=Rules(), processors=None)
-def test_any_bytes_are_read_or_rejected_with_the_file_name(
-    data: bytes, name: str, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / name
-    path.write_bytes(data)
-    assert_read_or_refused(path, chosen, processors)
-
-
-@settings(deadline=None, max_examples=up_to(200))
-@given(data=damaged_logs(), chosen=rules, processors=sizes)
-def test_a_damaged_log_is_read_or_rejected_with_the_file_name(
-    data: bytes, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "log.swf"
-    path.write_bytes(data)
-    assert_read_or_refused(path, chosen, processors)
-
-
-@settings(deadline=None)
-@given(data=damaged_logs(), places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=3))
-def test_a_damaged_gzip_file_is_read_or_rejected_with_the_file_name(
-    data: bytes, places: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "log.swf.gz"
-    packed = bytearray(gzip.compress(data, mtime=0))
-    for place, value in places:
-        packed[int(place * (len(packed) - 1))] = value
-    path.write_bytes(packed)
-    assert_read_or_refused(path, Rules(), None)
 
 
 @st.composite
@@ -154,19 +120,29 @@ def spaced(draw: st.DrawFn, lines: list[bytes]) -> bytes:
     return b"\n".join(found) + draw(st.sampled_from([b"", b"\n", b" \n"]))
 
 
-@settings(deadline=None, max_examples=up_to(500))
-@given(data=damaged_logs().flatmap(lambda data: spaced(data.split(b"\n"))), chosen=rules)
-def test_the_fast_reader_equals_the_careful_reader(
-    data: bytes, chosen: Rules, tmp_path_factory: pytest.TempPathFactory
+@settings(deadline=None, max_examples=up_to(600))
+@given(
+    data=damaged_logs().flatmap(lambda data: spaced(data.split(b"\n"))) | st.binary(max_size=400),
+    is_packed=st.booleans(),
+    chosen=rules,
+    processors=sizes,
+)
+@example(data=b"\x1f\x8b", is_packed=False, chosen=Rules(), processors=None)
+def test_damaged_logs_are_refused_with_their_name_or_read_as_by_the_careful_reader(
+    data: bytes,
+    is_packed: bool,
+    chosen: Rules,
+    processors: int | None,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "log.swf"
-    path.write_bytes(data)
-    fast = what_is_read(path, chosen, None)
+    path.write_bytes(gzip.compress(data, mtime=0) if is_packed else data)
+    fast = read_or_refused(path, chosen, processors)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swf, "PART", 200)
-        in_parts = what_is_read(path, chosen, None)
+        in_parts = what_is_read(path, chosen, processors)
         patch.setattr(swf, "_plain_rows", lambda *_: None)
-        careful = what_is_read(path, chosen, None)
+        careful = what_is_read(path, chosen, processors)
     for other in (fast, in_parts):
         if isinstance(other, JobLog) and isinstance(careful, JobLog):
             assert_equal_logs(other, careful)
