@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.core.codes import NONE
+
 Floats = NDArray[np.float64]
 Floats2 = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -23,6 +25,10 @@ def floats(n: int) -> NDArray[np.float64]:
 
 def integers(n: int) -> NDArray[np.int64]:
     return np.zeros(n, np.int64)
+
+
+def nones(n: int) -> NDArray[np.int64]:
+    return integers(n) + NONE
 
 
 def larger(array: Any, n: int) -> NDArray[Any]:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core.arrays import Floats, Floats2, Ints
-from scheduler.core.codes import NONE
+from scheduler.core.arrays import Floats, Floats2, Ints, nones
 from scheduler.mapping.core.classes import find_classes, put_in_place
 from scheduler.mapping.problem import MappingProblem
 
@@ -89,7 +88,7 @@ def _row_after_row(table_s: Floats) -> Floats:
 def classes_of_rows(rows_s: Floats) -> tuple[Ints, int]:
     """The class of each row, numbered in order of appearance, and the number of classes."""
     n = len(rows_s)
-    first_row = np.full(2 << n.bit_length(), NONE)
+    first_row = nones(2 << n.bit_length())
     class_of = np.empty(n, dtype=np.int64)
     return class_of, find_classes(rows_s.view(np.uint64), first_row, class_of)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scheduler.core.arrays import Floats, Floats2, Ints, integers
+from scheduler.core.arrays import Floats, Floats2, Ints, integers, nones
 from scheduler.core.codes import NONE
 from scheduler.mapping.core.lines import Lines
 
@@ -90,16 +90,14 @@ class Groups:
         )
         longest(table.by_job_class_s, self.members, self.first_member, block_s)
         self.block_s = block_s
-        self.minus_s, self.bound_s = np.empty(n), np.empty(n_machine_classes)
-        self.child, self.sibling = np.full(n, NONE), np.full(n, NONE)
-        self.equal_child, self.equal_sibling = np.full(n, NONE), np.full(n, NONE)
-        self.head = np.concatenate([table.jobs[table.first_job[:n_classes]], np.full(n_blocks, NONE)])
-        self.top = np.full(n_machine_classes, NONE)
-        self.tied, self.group_of = integers(n), integers(n)
+        head = np.concatenate([table.jobs[table.first_job[:n_classes]], nones(n_blocks)])
+        at_start = np.empty(n), nones(n), nones(n), nones(n_machine_classes), head
+        self.minus_s, self.child, self.sibling, self.top, self.head = at_start
+        self.equal_child, self.equal_sibling = nones(n), nones(n)
+        self.bound_s, self.tied, self.group_of = np.empty(n_machine_classes), integers(n), integers(n)
         self.lines.begin(table.first_job[:n_classes], ready_s)
         self.group_all()
-        self.at_start = [np.array(self.minus_s), np.array(self.child), np.array(self.sibling)]
-        self.at_start += [np.array(self.top), np.array(self.head)]
+        self.at_start = [array.copy() for array in at_start]
 
     def restart(self) -> None:
         """As after the first grouping, for another mapping."""
@@ -107,7 +105,7 @@ class Groups:
         self.minus_s, self.child, self.sibling = minus_s.copy(), child.copy(), sibling.copy()
         self.top, self.head = top.copy(), head.copy()
         n = self.head.shape[0]
-        self.equal_child, self.equal_sibling = np.full(n, NONE), np.full(n, NONE)
+        self.equal_child, self.equal_sibling = nones(n), nones(n)
         for k in range(self.lines.n_machine_classes):
             self.bound_s[k] = self.bound_of(k)
 

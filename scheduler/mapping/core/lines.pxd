@@ -7,7 +7,7 @@ cdef class Lines:
     cdef const double[:, ::1] by_job_class_s, by_machine_class_s
     cdef const long[::1] jobs, first_job, machines, first_machine
     cdef Py_ssize_t n_job_classes, n_machine_classes, n_machines
-    cdef object plan
+    cdef object plan, all_members
     cdef long[::1] plan_jobs
     cdef double[::1] start_s, completion_s
     cdef long[::1] next_job, members, run_at, run_length, n_runs, front, front_at, front_end, offers

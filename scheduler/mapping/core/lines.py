@@ -35,7 +35,8 @@ class Lines:
         self.machines, self.first_machine = table.machines, table.first_machine
         self.n_job_classes, self.n_machine_classes = table.by_job_class_s.shape
         self.n_machines = m = len(table.machines)
-        self.members, self.front = integers(m + len(table.jobs)), integers(m)
+        self.members = self.all_members = integers(m + len(table.jobs))
+        self.front = integers(m)
         self.run_s, self.run_at, self.run_length = floats(m), integers(m), integers(m)
         n = self.n_machine_classes
         self.n_runs, self.offers = integers(n), integers(n)
@@ -64,8 +65,7 @@ class Lines:
     def assignments(self) -> Assignments:
         n, m = self.done, self.n_machines
         jobs, start_s, completion_s = self.plan
-        machines = np.array(self.members[m : m + n])
-        return Assignments(jobs[:n], machines, start_s[:n], completion_s[:n])
+        return Assignments(jobs[:n], self.all_members[m : m + n].copy(), start_s[:n], completion_s[:n])
 
     def is_used_up(self, c: int) -> bool:
         """No job of class c is left."""

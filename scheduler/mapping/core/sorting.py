@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduler.core.arrays import integers
+from scheduler.core.arrays import Floats, integers
 
 if TYPE_CHECKING:
     from scheduler.mapping.table import Table
@@ -43,12 +43,13 @@ class Sorting:
             if self.depth[k] < DEPTH:  # otherwise it is partitioned again
                 self.bounds[k, self.depth[k]] = end
                 self.depth[k] += 1
+        order, times_s = self.order[k], self.times_s[k]
         for x in range(begin + 1, end):
-            c, y = self.order[k, x], x
-            while y > begin and self.comes_before(k, c, self.order[k, y - 1]):
-                self.order[k, y] = self.order[k, y - 1]
+            c, y = order[x], x
+            while y > begin and self.comes_before(times_s, c, order[y - 1]):
+                order[y] = order[y - 1]
                 y -= 1
-            self.order[k, y] = c
+            order[y] = c
         self.sorted_to[k] = end
         while self.depth[k] > 0 and self.bounds[k, self.depth[k] - 1] <= end:
             self.depth[k] -= 1
@@ -58,7 +59,7 @@ class Sorting:
         order, times_s = self.order[k], self.times_s[k]
         step, pivot_at = (end - begin) // 5, begin
         for y in range(1, 5):
-            if self.comes_before(k, order[begin + y * step], order[pivot_at]):
+            if self.comes_before(times_s, order[begin + y * step], order[pivot_at]):
                 pivot_at = begin + y * step
         pivot = order[pivot_at]
         order[pivot_at] = order[begin]
@@ -69,14 +70,14 @@ class Sorting:
             order[x] = order[cut]
             order[cut] = c
             if times_s[c] == pivot_s:
-                cut += self.comes_before(k, c, pivot)
+                cut += self.comes_before(times_s, c, pivot)
             else:
                 cut += times_s[c] < pivot_s
         return cut
 
-    def comes_before(self, k: int, a: int, b: int) -> bool:
-        if self.times_s[k, a] != self.times_s[k, b]:
-            return self.times_s[k, a] < self.times_s[k, b]
+    def comes_before(self, times_s: Floats, a: int, b: int) -> bool:
+        if times_s[a] != times_s[b]:
+            return times_s[a] < times_s[b]
         return self.first_of[a] < self.first_of[b]
 
     def end_of_run(self, k: int, x: int) -> int:
