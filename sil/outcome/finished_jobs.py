@@ -73,12 +73,14 @@ class FinishedJobs:
         end = places_of(started["run"].to_numpy(), facts.run[over])
         is_over, ends = pl.Series(end >= 0), over[end[end >= 0]]
         self._started = [started.filter(~is_over)]
-        runs = started.filter(is_over).with_columns(
-            pl.Series("finish_time", facts.time_s[ends]),
-            pl.Series("was_killed", facts.event[ends] != CODES[Fact.RUN_ENDED]),
+        runs = started.filter(is_over).hstack(
+            [
+                pl.Series("finish_time", facts.time_s[ends]),
+                pl.Series("was_killed", facts.event[ends] != CODES[Fact.RUN_ENDED]),
+            ]
         )
         refused = facts.job[facts.places(Fact.JOB_REFUSED)]
-        last = self._last_runs(runs.with_columns(suspended_s=self._suspended_s(facts, runs)), refused)
+        last = self._last_runs(runs.hstack([self._suspended_s(facts, runs).alias("suspended_s")]), refused)
         arrived = pl.concat(self._arrived)
         arrival = places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
         has_arrived = arrival >= 0

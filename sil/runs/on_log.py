@@ -70,8 +70,8 @@ class Replay(ReplaySettings):
 
     log: JobLog
     few_jobs: int = FEW_JOBS
-    """The fewest jobs for which Engine.AUTO is the compiled engine: loading it takes longer than a shorter
-    replay."""
+    """The fewest jobs for which Engine.AUTO is the compiled engine: the harness times each decision, and is as
+    fast for fewer."""
     events: Events = field(default_factory=Events)
     """What operators and users did besides submitting jobs, for Slurm's controller."""
     slurm_statements: bool = False
