@@ -71,9 +71,9 @@ class FinishedJobs:
         started = pl.concat([*self._started, self._starts(facts, facts.places(Fact.RUN_STARTED))])
         over = np.flatnonzero(IS_ENDING[facts.event])
         end = places_of(started["run"].to_numpy(), facts.run[over])
-        is_over, ends = pl.Series(end >= 0), over[end[end >= 0]]
-        self._started = [started.filter(~is_over)]
-        runs = started.filter(is_over).hstack(
+        is_over, ends = end >= 0, over[end[end >= 0]]
+        self._started = [where(started, ~is_over)]
+        runs = where(started, is_over).hstack(
             [
                 pl.Series("finish_time", facts.time_s[ends]),
                 pl.Series("was_killed", facts.event[ends] != CODES[Fact.RUN_ENDED]),
@@ -84,11 +84,11 @@ class FinishedJobs:
         arrived = pl.concat(self._arrived)
         arrival = places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
         has_arrived = arrival >= 0
-        of_last = last.filter(pl.Series(has_arrived)).drop("job", "run")
+        of_last = where(last, has_arrived).drop("job", "run")
         self._finished.append(arrived[arrival[has_arrived]].hstack(of_last))
         stays = ~np.isin(arrived["job"].to_numpy(), refused)
         stays[arrival[has_arrived]] = False
-        self._arrived = [arrived.filter(pl.Series(stays))]
+        self._arrived = [where(arrived, stays)]
 
     def _starts(self, facts: FactColumns, places: Places) -> pl.DataFrame:
         columns = {
@@ -137,16 +137,17 @@ class FinishedJobs:
             requested = requested.select(_gathered(column, place) for column in requested)
         self._to_arrive = self._to_arrive[n:]
         times_s = pl.Series("submission_time", facts.time_s[places])
-        self._arrived.append(requested.with_columns(pl.Series("job", job), times_s))
+        others = [column for column in requested if column.name != "job"]
+        self._arrived.append(pl.DataFrame([pl.Series("job", job), *others, times_s]))
 
     def ready(self) -> pl.DataFrame:
         """The finished jobs before which none is missing; each is returned once."""
         finished = pl.concat(self._finished)
-        is_ready = pl.lit(self._wanted is not Wanted.TABLE_AT_THE_END)
+        is_ready = np.full(len(finished), self._wanted is not Wanted.TABLE_AT_THE_END)
         if self._wanted is Wanted.TABLE and len(still := self._arrived[0]):
-            is_ready = pl.col("job") < still["job"].min()
-        self._finished = [finished.filter(~is_ready)]
-        return self._with_details(finished.filter(is_ready))
+            is_ready = finished["job"].to_numpy() < still["job"].to_numpy().min()
+        self._finished = [where(finished, ~is_ready)]
+        return self._with_details(where(finished, is_ready))
 
     @property
     def has_more(self) -> bool:
@@ -173,6 +174,11 @@ def jobs_in(
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
     jobs.add(FactColumns.of(facts, COLUMNS))
     return batsim_jobs(jobs.rest(), cut, bound_s=bound_s)
+
+
+def where(table: pl.DataFrame, is_true: NDArray[np.bool_]) -> pl.DataFrame:
+    """These rows; faster than a filter, which is a query."""
+    return table[np.flatnonzero(is_true)]
 
 
 def places_of(wanted: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:

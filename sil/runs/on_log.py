@@ -56,6 +56,7 @@ EXACT_S = 2.0**51
 """Up to twice this time, in seconds, floating-point numbers tell seconds apart, which compiled decisions
 assume."""
 FEW_JOBS = 2_000
+_TIMES = "submit_s", "run_s", "estimate_s"
 FACTS_OF_A_JOB = 3
 """The facts of a job: it arrives, starts and ends."""
 
@@ -70,8 +71,8 @@ class Replay(ReplaySettings):
 
     log: JobLog
     few_jobs: int = FEW_JOBS
-    """The fewest jobs for which Engine.AUTO is the compiled engine: the harness times each decision, and is as
-    fast for fewer."""
+    """The fewest jobs for which Engine.AUTO is the compiled engine. The harness, which times each decision,
+    is as fast for fewer."""
     events: Events = field(default_factory=Events)
     """What operators and users did besides submitting jobs, for Slurm's controller."""
     slurm_statements: bool = False
@@ -264,9 +265,10 @@ class Replay(ReplaySettings):
         if self.reasons:
             return "reasons for waiting are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
-        longest = pl.col("submit_s").max() + pl.col("run_s").sum() + pl.col("estimate_s").max()
-        parts = (part.select(longest).item() or 0.0 for part in self.log.parts())
-        longest_s = sum(parts, LONGEST_S)
+        longest_s = LONGEST_S
+        for part in self.log.parts():
+            submit_s, run_s, estimate_s = (part[name].to_numpy() for name in _TIMES)
+            longest_s += submit_s.max(initial=0.0) + run_s.sum() + estimate_s.max(initial=0.0)
         if longest_s > EXACT_S:
             return f"its jobs may take {longest_s:.0e} s, in which seconds are not exact"
         return None
