@@ -13,11 +13,12 @@ from functools import partial
 from itertools import count
 
 from benchmarks.record import keep
+from scheduler.rules import Violation
 from sil.isolation.host import HERE
 from sil.runs.simulation import Disturbances, Simulation
 from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, Machines, drawn
-from sil.swarm.simulation import Violation, verdict_on
+from sil.swarm.simulation import verdict_on
 from sil.swarm.sites import SITES, Tested
 from sil.workers.executor import Executor, Item
 from sil.workers.processes import Processes

@@ -191,11 +191,13 @@ RULES_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule: its name, the job concerned (if it is one job), and one sentence."""
+    """A broken rule or invariant: its name, the job concerned (if it is one job), and one sentence; and the
+    time, if that is not in the sentence."""
 
     rule: str
     job: JobId | None
     message: str
+    time_s: float | None = None
 
 
 class ScheduleRejected(Exception):

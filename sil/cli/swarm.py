@@ -21,9 +21,9 @@ from sil.workers.execution import Execution
 from site_db.files.formats import is_whole
 
 if TYPE_CHECKING:
+    from scheduler.rules import Violation
     from sil.swarm.campaign import Findings, Swarm
     from sil.swarm.case import Case
-    from sil.swarm.simulation import Violation
 
 MOST_SHRUNK = 5
 """The most violations that are made smaller; the other seeds are listed."""
@@ -100,7 +100,7 @@ def swarm(
         tested.smallest(seed, found.violations[seed]).write(smallest[seed])
     if as_json:
         violations = {
-            str(seed): {**asdict(violation), "smallest": str(smallest.get(seed, ""))}
+            str(seed): {**_as_dict(violation), "smallest": str(smallest.get(seed, ""))}
             for seed, violation in found.violations.items()
         }
         console.print_json(
@@ -139,7 +139,7 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
     verdict = tested.verdict(case)
     facts = [with_texts(dict(zip(ROW, fact, strict=True))) for fact in verdict.facts]
     if as_json:
-        violation = None if verdict.violation is None else asdict(verdict.violation)
+        violation = None if verdict.violation is None else _as_dict(verdict.violation)
         console.print_json({"case": asdict(case), "violation": violation, "facts": facts})
     else:
         kinds = ", ".join(fault.kind for fault in case.faults) or "no faults"
@@ -198,6 +198,10 @@ def _sentences(found: Findings, smallest: dict[int, Path], command: list[str]) -
         sentences.append(f"{len(left)} more seeds: {shown}")
     sentences += [f"{seeds}: {died}" for seeds, died in found.died.items()]
     return sentences
+
+
+def _as_dict(violation: Violation) -> dict[str, object]:
+    return {name: getattr(violation, name) for name in ("rule", "message", "job", "time_s")}
 
 
 def _sentence(violation: Violation) -> str:

@@ -101,8 +101,8 @@ class ReplayedLog:
     def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
         """The results, after the end. For `all_facts` see `Invariants`."""
         fault, refused = self._rule_broken, None
-        if fault is None and (breach := self._invariants.first_breach(all_facts)) is not None:
-            fault = f"{self._scheduler}: the trace breaks the invariant {breach.rule}: {breach.message}"
+        if fault is None and (violation := self._invariants.first_violation(all_facts)) is not None:
+            fault = f"{self._scheduler}: the trace breaks the invariant {violation.rule}: {violation.message}"
         were_refused, were_ended = self._of_measured(self._refused), self._of_measured(self._ended_early)
         n_arrived = len(self._measured) or self._n_arrived
         if were_refused:

@@ -21,7 +21,7 @@ from scheduler.node_request import Node
 from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, Ports, RequeueLimit
 from sil.isolation.host import HERE, Host
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
 from sil.settings.replays import Estimates
@@ -159,13 +159,13 @@ class Simulation:
             host.faulted(fault)
 
     def checked(self, run: RunKey) -> pl.DataFrame:
-        """The facts of a run that is over; the first breach of an invariant is the last one."""
+        """The facts of a run that is over; the first violation of an invariant is the last one."""
         world, most = self.world, self.disturbances.max_batch_requeue
         facts = world.trace.frame(*run)
-        breach = first_breach(facts, replace(self.site.capacity, max_batch_requeue=most))
-        if breach is None:
+        violation = first_violation(facts, replace(self.site.capacity, max_batch_requeue=most))
+        if violation is None:
             return facts
-        world.trace.note_fault(world.clock.now_s, breach.rule, breach.message, breach.job)
+        world.trace.note_fault(world.clock.now_s, violation.rule, violation.message, violation.job)
         return world.trace.frame(*run)
 
     @contextmanager

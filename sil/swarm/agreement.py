@@ -8,7 +8,7 @@ from itertools import chain
 from math import inf
 
 from scheduler.durability.reliable_delivery import DEFAULT, LONGEST_RETRY, lead_of
-from sil.outcome.invariants.checker import Breach
+from scheduler.rules import Violation
 from sil.swarm.faults import Faulty
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
@@ -27,7 +27,7 @@ Silences = defaultdict[int, list[tuple[float, float]]]
 """The times from and to which each machine was down or separated."""
 
 
-def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faulty) -> Breach | None:
+def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faulty) -> Violation | None:
     """The first of these invariants that is broken, or None; to be called when the last job has ended.
 
     * The manager knows of each run that was ordered before the faults were over that it is over, and its
@@ -45,28 +45,30 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
     messages = faulty.messages
     is_in_order = all(not isinstance(fault, Unreliable) or fault.how == "lost" for fault in messages)
     silences = _silences(facts, (fault for fault in messages if isinstance(fault, Partition)))
-    breaches = chain(
+    violations = chain(
         _disagreed(remote, before),
         _not_repeated(runs) if is_punctual else (),
         _not_held(runs),
         _given_up(before) if is_punctual else (),
         _not_given_up(before, silences) if is_punctual and is_in_order else (),
     )
-    return next(iter(breaches), None)
+    return next(iter(violations), None)
 
 
-def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Breach]:
+def _disagreed(remote: RemoteManager, runs: Iterable[Ordered]) -> Iterator[Violation]:
     unacknowledged = set(remote.agents.notices)
     for ordered in runs:
         run, job = ordered.order.run, ordered.order.job.id
         if ordered.over_s == inf:
-            yield Breach(AGREE_IN_THE_END, job, f"the manager still waits for run {run} of job {job} to end")
+            yield Violation(
+                AGREE_IN_THE_END, job, f"the manager still waits for run {run} of job {job} to end"
+            )
         elif run in unacknowledged:
             message = f"the machine of job {job} still reports run {run}, which the manager knows to be over"
-            yield Breach(AGREE_IN_THE_END, job, message)
+            yield Violation(AGREE_IN_THE_END, job, message)
 
 
-def _not_repeated(runs: Iterable[Ordered]) -> Iterator[Breach]:
+def _not_repeated(runs: Iterable[Ordered]) -> Iterator[Violation]:
     within_s = LONGEST_RETRY * DEFAULT.retry_s
     for ordered in runs:
         if ordered.waited_s > within_s + ROUNDING_S:
@@ -76,10 +78,10 @@ def _not_repeated(runs: Iterable[Ordered]) -> Iterator[Breach]:
                 f"an order to {what} run {run} of job {job} was neither answered nor repeated for "
                 f"{ordered.waited_s:.12g} s; {within_s:g} s are the longest retry"
             )
-            yield Breach(REPEATS_ORDERS, job, message)
+            yield Violation(REPEATS_ORDERS, job, message)
 
 
-def _not_held(runs: Collection[Ordered]) -> Iterator[Breach]:
+def _not_held(runs: Collection[Ordered]) -> Iterator[Violation]:
     for abandoned in [ordered for ordered in runs if ordered.abandoned_s < inf]:
         for other in runs:
             is_held = abandoned.abandoned_s < other.ordered_s < abandoned.over_s
@@ -89,10 +91,10 @@ def _not_held(runs: Collection[Ordered]) -> Iterator[Breach]:
                     f"job {job} was ordered at {other.ordered_s:.12g} s to a machine of run {run}, which was "
                     f"abandoned at {abandoned.abandoned_s:.12g} s and may still be there"
                 )
-                yield Breach(HOLDS_MACHINES, job, message)
+                yield Violation(HOLDS_MACHINES, job, message)
 
 
-def _given_up(runs: Iterable[Ordered]) -> Iterator[Breach]:
+def _given_up(runs: Iterable[Ordered]) -> Iterator[Violation]:
     """The ping that a machine answered last may have been sent just before the first one that it did not."""
     least_s = (DEFAULT.pings - 1) * DEFAULT.ping_s
     for ordered in runs:
@@ -102,10 +104,10 @@ def _given_up(runs: Iterable[Ordered]) -> Iterator[Breach]:
                 f"the run of job {job} was abandoned at {ordered.abandoned_s:.12g} s, but its machine had "
                 f"answered {ordered.silent_s:.12g} s before"
             )
-            yield Breach(GIVES_UP_THE_SILENT, job, message)
+            yield Violation(GIVES_UP_THE_SILENT, job, message)
 
 
-def _not_given_up(runs: Iterable[Ordered], silences: Silences) -> Iterator[Breach]:
+def _not_given_up(runs: Iterable[Ordered], silences: Silences) -> Iterator[Violation]:
     within_s = (DEFAULT.pings + 2) * DEFAULT.ping_s
     for ordered in runs:
         for from_s, to_s in silences[lead_of(ordered.order)]:
@@ -116,7 +118,7 @@ def _not_given_up(runs: Iterable[Ordered], silences: Silences) -> Iterator[Breac
                     f"the machine of job {job} was silent from {from_s:.12g} s to {to_s:.12g} s, and the "
                     f"run, ordered at {ordered.ordered_s:.12g} s, was not abandoned by {by_s:.12g} s"
                 )
-                yield Breach(GIVES_UP_THE_SILENT, job, message)
+                yield Violation(GIVES_UP_THE_SILENT, job, message)
 
 
 def _silences(facts: Sequence[Row], partitions: Iterable[Partition]) -> Silences:

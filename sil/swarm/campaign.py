@@ -20,12 +20,12 @@ from typing import Any
 import scheduler.durability
 import scheduler.managers
 from scheduler import UserError
-from scheduler.rules import Kind
+from scheduler.rules import Kind, Violation
 from sil.runs.hosting import asked_apart
 from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.faults import KINDS
-from sil.swarm.simulation import Verdict, Violation, verdict_on
+from sil.swarm.simulation import Verdict, verdict_on
 from sil.workers.executor import Executor, Item
 from sil.world.guard.faults import Died, SchedulerFault
 
@@ -154,7 +154,7 @@ class Swarm:
         try:
             return asked_apart(partial(verdict_on, case, self.under_test), self.under_test)
         except SchedulerFault as fault:  # its process ended
-            return Verdict(Violation(fault.rule, fault.message, fault.job, fault.time_s))
+            return Verdict(Violation(fault.rule, fault.job, fault.message, fault.time_s))
 
     def smallest(self, seed: int, violation: Violation) -> Case:
         """The case of a seed made smaller, with a violation of the same rule."""

@@ -11,8 +11,9 @@ from scheduler.durability.journal import Journal
 from scheduler.durability.journalled_manager import dependable
 from scheduler.model import JobId
 from scheduler.resource_manager import Manager, Ports
+from scheduler.rules import Violation
 from sil.isolation.host import HERE, Host
-from sil.outcome.invariants.checker import Breach, first_breach_of
+from sil.outcome.invariants.checker import first_violation_of
 from sil.runs.simulation import Disturbances, Simulation
 from sil.runs.under_test import InProcess
 from sil.swarm.account import NodesAccount
@@ -36,16 +37,6 @@ STARTS_IN_TIME = "starts-in-time"
 SETTLES_S = 2_000.0
 """The seconds after the last fault until all is settled: the longest retries, and the pings after which a
 silent machine is given up."""
-
-
-@dataclass(frozen=True)
-class Violation:
-    """What went wrong in a case: a broken rule or invariant, and one sentence."""
-
-    rule: str
-    message: str
-    job: int | None = None
-    time_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,8 +64,8 @@ class _Simulation:
         self._tested = tested = Tested(case, self._clock, under_test, host)
         self._site: SiteOfCase = SITES[case.machines](case, tested)
         self._faulty = faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
-        self._breach: Breach | None = None
-        """The first breach in the account of a manager that is built in."""
+        self._violation: Violation | None = None
+        """The first violation in the account of a manager that is built in."""
         streams = RandomStreams(case.seed)
         for fault in case.faults:
             faulty.add(fault, streams)
@@ -105,7 +96,7 @@ class _Simulation:
         return self._tested.account
 
     def _broken(self, rule: str, job: JobId | None, message: str) -> None:
-        self._breach = self._breach or Breach(rule, job, message)
+        self._violation = self._violation or Violation(rule, job, message)
 
     def violation(self) -> Violation | None:
         network = Network(self._clock, self._world.events, self._faulty.messages)
@@ -127,24 +118,23 @@ class _Simulation:
                 endless = self._carry_out(last_jobs, remote)
         except SchedulerFault as fault:
             self._host.faulted(fault)
-            return Violation(fault.rule, fault.message, fault.job, fault.time_s)
+            return Violation(fault.rule, fault.job, fault.message, fault.time_s)
         except UserError:
             raise
         except Exception as error:  # of a manager that is built in: others are guarded
             raised = fault_of(error, "the resource manager", "scheduler", self._clock.now_s)
-            return Violation(raised.rule, raised.message, None, raised.time_s)
+            return Violation(raised.rule, None, raised.message, raised.time_s)
         if endless is not None:
             return endless
         self._host.over()
         facts = self.facts()
-        breach = (
-            first_breach_of(facts, self._site.capacity)
+        return (
+            first_violation_of(facts, self._site.capacity)
             or first_disagreement(remote, facts, self._faulty)
             or self._site.mismatch(facts)
-            or self._breach
+            or self._violation
             or self._late_start(facts)
         )
-        return None if breach is None else Violation(breach.rule, breach.message, breach.job)
 
     def facts(self) -> Sequence[Row]:
         return self._world.trace.rows()
@@ -158,7 +148,7 @@ class _Simulation:
                 return self._endless(remote)
         return None
 
-    def _late_start(self, facts: Sequence[Row]) -> Breach | None:
+    def _late_start(self, facts: Sequence[Row]) -> Violation | None:
         longest_s = self._case.longest_wait_s
         if longest_s is None:
             return None
@@ -166,7 +156,7 @@ class _Simulation:
         for time_s, event, job, *_ in facts:
             if event == Fact.RUN_STARTED and (waited_s := time_s - arrived_s[job]) > longest_s:
                 message = f"job {job} waited for {waited_s:.0f} s; {longest_s:g} s are allowed"
-                return Breach(STARTS_IN_TIME, JobId(job), message)
+                return Violation(STARTS_IN_TIME, JobId(job), message)
         return None
 
     def _last_jobs(self) -> Sequence[CaseJob]:
@@ -193,4 +183,4 @@ class _Simulation:
         message = (
             f"jobs or runs remain {self._clock.now_s - self._case.until_s:.0f} s after the last fault{why}"
         )
-        return Violation(ENDS_IN_TIME, message, job, self._clock.now_s)
+        return Violation(ENDS_IN_TIME, job, message, self._clock.now_s)

@@ -24,8 +24,9 @@ from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClas
 from scheduler.node_request import Node, Request
 from scheduler.ports import AnyScheduler, Clock
 from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines
+from scheduler.rules import Violation
 from sil.isolation.host import Host
-from sil.outcome.invariants.checker import Breach, Capacity
+from sil.outcome.invariants.checker import Capacity
 from sil.runs.free_nodes import FreeNodes
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
@@ -106,7 +107,7 @@ class SiteOfCase(SiteModel):
             JobId(job.id), "work", job.arrival_s, queue=queue, n_tasks=job.size, estimate_s=job.estimate_s
         )
 
-    def mismatch(self, rows: Sequence[Row]) -> Breach | None:
+    def mismatch(self, rows: Sequence[Row]) -> Violation | None:
         """The first job that ended without one run in the history with the time that it ran."""
         if self.tested.under_test.has_own_queue and not self.history:
             return None  # managers need not keep a history
@@ -116,11 +117,11 @@ class SiteOfCase(SiteModel):
         for job in sorted({*ran_s, *recorded}):
             if recorded[JobId(job)] != (job in ran_s):
                 message = f"job {job} has {recorded[JobId(job)]} runs in the history"
-                return Breach(HISTORY_MATCHES, job, message)
+                return Violation(HISTORY_MATCHES, job, message)
         for job, run_time_s in self.history:
             if abs(run_time_s - ran_s[job]) > 1e-6:
                 message = f"job {job} ran {ran_s[job]} s, but {run_time_s} s in the history"
-                return Breach(HISTORY_MATCHES, job, message)
+                return Violation(HISTORY_MATCHES, job, message)
         return None
 
     @property

@@ -17,6 +17,7 @@ import polars as pl
 
 from scheduler.model import JobId, Share
 from scheduler.node_request import Node, Request
+from scheduler.rules import Violation
 from sil.outcome.jobs import ENDINGS
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
@@ -29,15 +30,6 @@ if TYPE_CHECKING:
 
 
 NO_RESOURCE_ABOVE_CAPACITY = "no-resource-above-capacity"
-
-
-@dataclass(frozen=True, slots=True)
-class Breach:
-    """A broken invariant: its name, the job concerned, and one sentence."""
-
-    rule: str
-    job: JobId | None
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +72,13 @@ OVER = -1
 """Stands for a run: the job has ended, or was refused."""
 
 
-def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
+def first_violation(facts: pl.DataFrame, capacity: Capacity) -> Violation | None:
     """The first invariant that the facts of one run of the harness break, or None."""
     is_long = len(facts) >= LONG
     invariants = Invariants(capacity, is_long)
     if is_long:
         invariants.add(FactColumns.of(facts, ROW))
-    return invariants.first_breach(lambda: facts)
+    return invariants.first_violation(lambda: facts)
 
 
 class Invariants:
@@ -108,26 +100,26 @@ class Invariants:
         if self._clean is not None:
             self._clean.add(facts)
 
-    def first_breach(self, all_facts: Callable[[], pl.DataFrame]) -> Breach | None:
+    def first_violation(self, all_facts: Callable[[], pl.DataFrame]) -> Violation | None:
         """The first invariant that is broken, or None. All facts are needed again if one may be broken, and
         where the fast check follows none."""
         if self._clean is not None and self._clean.is_clean():
             return None
-        return first_breach_of(rows_of(all_facts()), self._capacity)
+        return first_violation_of(rows_of(all_facts()), self._capacity)
 
 
-def first_breach_of(rows: Sequence[Row], capacity: Capacity) -> Breach | None:
-    """As `first_breach`, of rows (`TraceRecorder.rows`). What a run frees at an instant may be used at that
-    instant, whichever fact comes first: in the order `archive`, nodes are released before their run ends."""
+def first_violation_of(rows: Sequence[Row], capacity: Capacity) -> Violation | None:
+    """As `first_violation`, of rows (`TraceRecorder.rows`). What a run frees at an instant may be used at
+    that instant, whichever fact comes first: in the order `archive`, nodes are released before the end."""
     fault, start = Fact.FAULT.value, Fact.RUN_STARTED.value
     before_fault = [row for row in rows if row[1] != fault]
     for earlier, later in pairwise(before_fault):
         if later[0] < earlier[0]:
             message = f"{later[1]} at {later[0]:.12g} s, after {earlier[0]:.12g} s"
-            return Breach(TIME_NEVER_GOES_BACK, None, message)
+            return Violation(TIME_NEVER_GOES_BACK, None, message)
     started_s = {row[3]: row[0] for row in before_fault if row[1] == start}
     in_order = sorted(before_fault, key=lambda row: (row[0], started_s.get(row[3], inf) >= row[0]))
-    return _Checker(capacity).first_breach(in_order, len(before_fault) < len(rows))
+    return _Checker(capacity).first_violation(in_order, len(before_fault) < len(rows))
 
 
 class _Checker:
@@ -160,21 +152,21 @@ class _Checker:
         self._n_failed: Counter[int] = Counter()
         """The failed runs of each job."""
 
-    def first_breach(self, rows: Iterable[Row], faulted: bool) -> Breach | None:
-        """The first breach of the facts; what runs free at an instant comes first then."""
+    def first_violation(self, rows: Iterable[Row], faulted: bool) -> Violation | None:
+        """The first violation of the facts; what runs free at an instant comes first then."""
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
         n = self._capacity.n_machines
         for time_s, event, job, run, resource, machines, shares, detail in rows:
-            breach = None
+            violation = None
             if event == started:
-                breach = self._started(time_s, job, run, resource, _mask(machines, n))
-                if breach is None and self._usage is not None:
-                    breach = self._takes(self._usage, time_s, job, run, shares or ())
+                violation = self._started(time_s, job, run, resource, _mask(machines, n))
+                if violation is None and self._usage is not None:
+                    violation = self._takes(self._usage, time_s, job, run, shares or ())
             elif event == arrived:
                 self._run_of[job] = None
                 self._requests[job] = detail
             elif event == ended or event in ENDINGS:
-                breach = self._over(time_s, event == ended, job, run)
+                violation = self._over(time_s, event == ended, job, run)
                 if event == Fact.RUN_LOST and detail is not None and run not in self._abandoned:
                     self._n_failed[job] += 1
                     self._failed.add(run)
@@ -184,24 +176,24 @@ class _Checker:
                 if self._run_of[job] == run:
                     self._run_of[job] = None
             elif event == Fact.JOB_REFUSED:
-                breach = self._refused(time_s, job)
+                violation = self._refused(time_s, job)
             elif event == Fact.RUN_STOPPED and self._capacity.runs == 1:
-                breach = self._stopped(time_s, job, run)
+                violation = self._stopped(time_s, job, run)
             elif event == Fact.RUN_CONTINUED and self._capacity.runs == 1:
-                breach = self._continued(time_s, job, run)
+                violation = self._continued(time_s, job, run)
             elif event == Fact.MACHINE_DOWN:
                 self._down |= 1 << resource
             elif event == Fact.MACHINE_UP:
                 self._down &= ~(1 << resource)
-            if breach is not None:
-                return breach
+            if violation is not None:
+                return violation
         unfinished = [] if faulted else [job for job, run in self._run_of.items() if run != OVER]
         if unfinished:
             job = min(unfinished)
-            return Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
+            return Violation(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
         return None
 
-    def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Breach | None:
+    def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Violation | None:
         full = machines if self._usage is None else 0
         for k in self._levels:
             held = self._held[k]
@@ -226,11 +218,11 @@ class _Checker:
             if run not in self._abandoned:
                 self._run_of[job] = run
             return None
-        return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
+        return Violation(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
     def _takes(
         self, usage: NodeUsage, time_s: float, job: int, run: int, shares: Sequence[Share]
-    ) -> Breach | None:
+    ) -> Violation | None:
         """Record that a run that has started uses parts of nodes, and of the site's resources."""
         request = request_of(self._requests[job] or "{}")
         _, machines = self._running[run]
@@ -239,26 +231,26 @@ class _Checker:
             why = "its shares are on other nodes"
         if why is not None:
             message = f"job {job} starts at {time_s:.12g} s, but {why}"
-            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+            return Violation(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
         usage.take(request, shares)
         self._used[run] = request, shares
         return None
 
-    def _refused(self, time_s: float, job: int) -> Breach | None:
+    def _refused(self, time_s: float, job: int) -> Violation | None:
         """Record that a job is not accepted, or given up: after failed runs, one run after the last
         requeue."""
         self._run_of[job] = OVER
         n, most = self._n_failed[job], self._capacity.max_batch_requeue or 0
         if 0 < n <= most:
             message = f"job {job} is given up at {time_s:.12g} s, after {n} failed runs; {most} are allowed"
-            return Breach(REQUEUED_WITHIN_LIMIT, JobId(job), message)
+            return Violation(REQUEUED_WITHIN_LIMIT, JobId(job), message)
         return None
 
-    def _stopped(self, time_s: float, job: int, run: int) -> Breach | None:
+    def _stopped(self, time_s: float, job: int, run: int) -> Violation | None:
         """Record that a run is suspended: others may use its processors."""
         if run not in self._running or run in self._suspended:
             message = f"run {run} of job {job} is stopped at {time_s:.12g} s, but was not running"
-            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+            return Violation(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         job, machines = self._running[run]
         self._suspended[run] = machines
         self._running[run] = job, 0
@@ -268,10 +260,10 @@ class _Checker:
             self._held[0] &= ~machines
         return None
 
-    def _continued(self, time_s: float, job: int, run: int) -> Breach | None:
+    def _continued(self, time_s: float, job: int, run: int) -> Violation | None:
         if run not in self._suspended:
             message = f"run {run} of job {job} continues at {time_s:.12g} s, but was not stopped"
-            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+            return Violation(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         machines = self._suspended.pop(run)
         busy = machines & self._held[0] if self._usage is None else 0
         why = None
@@ -282,7 +274,7 @@ class _Checker:
             why = None if reason is None else f", but {reason}"
         if why is not None:
             message = f"job {job} continues at {time_s:.12g} s{why}"
-            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+            return Violation(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
         if self._usage is not None:
             self._usage.resume(*self._used[run])
         else:
@@ -302,14 +294,14 @@ class _Checker:
         rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
         return rule, f" on {name}, where job {holder} is"
 
-    def _over(self, time_s: float, has_ended: bool, job: int, run: int) -> Breach | None:
+    def _over(self, time_s: float, has_ended: bool, job: int, run: int) -> Violation | None:
         if run not in self._running:
             message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
-            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+            return Violation(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         of_job, freed = self._running.pop(run)
         if of_job != job:
             message = f"run {run} is over at {time_s:.12g} s as one of job {job}, but is one of job {of_job}"
-            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
+            return Violation(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         was_suspended = self._suspended.pop(run, None) is not None
         if self._usage is not None:
             used = self._used.pop(run)

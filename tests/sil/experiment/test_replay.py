@@ -37,7 +37,7 @@ from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
 from sil.experiment.replays import FEW_IN_ALL
 from sil.outcome.invariants.checker import (
     Capacity,
-    first_breach,
+    first_violation,
 )
 from sil.outcome.jobs import JOBS
 from sil.outcome.replay_statistics import ReplayStatistics
@@ -120,7 +120,7 @@ def test_every_start_equals_the_published_one(name: str, policy: str, engine: En
     both = published.join(jobs, left_on="job", right_on="job_id", how="full")
     other = both.filter(pl.col(policy).cast(pl.Float64).ne_missing(pl.col("starting_time")))
     assert other.height == 0, other.select("job", policy, "starting_time").head()
-    assert first_breach(pl.read_parquet(tmp_path / TRACE), Capacity(log.processors)) is None
+    assert first_violation(pl.read_parquet(tmp_path / TRACE), Capacity(log.processors)) is None
     if policy == "easy":
         expected = pytest.approx(MEAN_SLOWDOWN_OF_EASY[name], abs=5e-10)
         assert statistics["bounded_slowdown_mean"] == expected

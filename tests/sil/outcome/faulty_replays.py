@@ -19,7 +19,7 @@ from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import CORES, MEMORY, NONE, WHOLE
 from scheduler.node_resources.core.state import NodeState
 from scheduler.node_resources.core.timeline import Timeline
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.runs.compiled import CompiledReplay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Estimates
@@ -219,7 +219,7 @@ def _found(log: JobLog, scheduler: str, bug: Bug | None) -> str | None:
             is_out = True
     nodes = () if log.cluster is None else tuple(log.cluster.nodes.values())
     breach = (
-        first_breach(pl.concat(facts), Capacity(len(nodes) or PROCESSORS, nodes=nodes)) if facts else None
+        first_violation(pl.concat(facts), Capacity(len(nodes) or PROCESSORS, nodes=nodes)) if facts else None
     )
     if breach is not None:
         return breach.rule

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scheduler.model import Share
 from scheduler.node_request import Gpus, Node, Request
 from sil.outcome.invariants import checker
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.trace import held
 from sil.trace.fact_columns import FactColumns
@@ -273,7 +273,7 @@ def is_clean(facts: pl.DataFrame, capacity: Capacity, chunk: int) -> bool:
 def test_a_valid_trace_is_clean_in_chunks_of_any_size(made: tuple[Capacity, list[Row]], chunk: int) -> None:
     capacity, rows = made
     facts = trace(*rows)
-    assert first_breach(facts, capacity) is None
+    assert first_violation(facts, capacity) is None
     assert is_clean(facts, capacity, chunk)
 
 
@@ -283,18 +283,18 @@ def test_a_trace_that_breaks_an_invariant_is_not_clean(made: tuple[Capacity, lis
     capacity, rows = made
     facts = trace(*rows)
     if is_clean(facts, capacity, chunk):
-        assert first_breach(facts, capacity) is None
+        assert first_violation(facts, capacity) is None
 
 
 @settings(deadline=None, max_examples=up_to(100))
 @given(spoilt_traces())
-def test_a_long_trace_has_the_same_first_breach_as_a_short_one(made: tuple[Capacity, list[Row]]) -> None:
+def test_a_long_trace_has_the_same_first_violation_as_a_short_one(made: tuple[Capacity, list[Row]]) -> None:
     capacity, rows = made
     facts = trace(*rows)
-    expected = first_breach(facts, capacity)
+    expected = first_violation(facts, capacity)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checker, "LONG", 1)
-        assert first_breach(facts, capacity) == expected
+        assert first_violation(facts, capacity) == expected
 
 
 def one_after_the_other(*jobs: int) -> list[Row]:
@@ -315,7 +315,7 @@ def test_the_fast_check_remembers_only_jobs_that_are_not_over(jobs: tuple[int, .
 
 def test_numbers_of_jobs_that_would_take_much_memory_are_left_to_the_sequential_check() -> None:
     rows = one_after_the_other(1, 10**12)
-    assert first_breach(trace(*rows), Capacity(1)) is None
+    assert first_violation(trace(*rows), Capacity(1)) is None
     assert not is_clean(trace(*rows), Capacity(1), 6)
 
 
@@ -407,7 +407,7 @@ def test_the_last_run_that_nodes_cannot_hold_is_not_clean(what: str) -> None:
     runs, capacity = LAST_TOO_MANY[what], Capacity(len(NODES), nodes=NODES, site_resources=LICENCES)
     for n_runs in range(1, len(runs) + 1):
         facts, can_hold = trace(*at_once(*runs[:n_runs])), n_runs < len(runs)
-        assert (first_breach(facts, capacity) is None) == can_hold
+        assert (first_violation(facts, capacity) is None) == can_hold
         assert is_clean(facts, capacity, 3) == can_hold
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from sil.outcome.invariants import checker
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
 from sil.outcome.metrics import DETAILS, METRICS, run_metrics
 from sil.outcome.paired import skewed_interval
@@ -166,7 +166,7 @@ def test_jobs_csv_has_batsim_columns_and_machines_as_closed_intervals(tmp_path: 
     ],
 )
 def test_a_broken_invariant_is_reported_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
-    breach = first_breach(trace(*rows), CAPACITY)
+    breach = first_violation(trace(*rows), CAPACITY)
     assert breach is not None
     assert (breach.rule, breach.job) == (rule, job)
 
@@ -186,7 +186,7 @@ REFUSED = [arrived(0, 0), (1.0, Fact.JOB_REFUSED, {"job": 0, "detail": "too larg
 
 @pytest.mark.parametrize("rows", [GOOD, PREEMPTED_ON_ONE_MACHINE, FAULTED, REFUSED])
 def test_a_valid_trace_and_one_up_to_a_fault_break_no_invariant(rows: list[Row]) -> None:
-    assert first_breach(trace(*rows), CAPACITY) is None
+    assert first_violation(trace(*rows), CAPACITY) is None
 
 
 def test_time_shared_nodes_hold_as_many_runs_as_their_limit() -> None:
@@ -201,8 +201,8 @@ def test_time_shared_nodes_hold_as_many_runs_as_their_limit() -> None:
         started(4, 2, 3, -1, 1),
         started(5, 3, 4, -1, 0, 1),
     ]
-    assert first_breach(trace(*rows[:-1], (5, Fact.FAULT, {})), Capacity(3, 2)) is None
-    breach = first_breach(trace(*rows), Capacity(3, 2))
+    assert first_violation(trace(*rows[:-1], (5, Fact.FAULT, {})), Capacity(3, 2)) is None
+    breach = first_violation(trace(*rows), Capacity(3, 2))
     assert breach is not None
     assert (breach.rule, breach.job) == (checker.MPL_WITHIN_LIMIT, 3)
     assert breach.message == ("job 3 starts at 5 s on node 1, which then has 3 parallel tasks; 2 are allowed")

@@ -21,7 +21,7 @@ from scheduler.model import (
 from scheduler.node_request import Node
 from scheduler.ports import Notice, RunEnded, RunLost, RunPreempted, RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports
-from sil.outcome.invariants.checker import Capacity, first_breach_of
+from sil.outcome.invariants.checker import Capacity, first_violation_of
 from sil.trace.recorder import ROW, Row, TraceRecorder
 from sil.world.events import EventQueue, MessageDue, Rounds, SimClock
 from sil.world.failures import Outage, in_order_of_time, listed_outages
@@ -154,7 +154,7 @@ class Remote:
         """The facts. No invariant is broken."""
         self.world.run(jobs, self.manager)
         rows: list[Row] = self.world.trace.rows()
-        assert first_breach_of(rows, Capacity(self.n_machines)) is None
+        assert first_violation_of(rows, Capacity(self.n_machines)) is None
         return [dict(zip(ROW, row, strict=True)) for row in rows]
 
 

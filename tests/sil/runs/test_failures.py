@@ -17,7 +17,7 @@ from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.ports import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import RequeueLimit, ResourceManager
 from sil.experiment.results import Identity, batches
-from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_breach
+from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_violation
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.metrics import run_metrics
 from sil.outcome.trace_inspection import sentence
@@ -486,7 +486,7 @@ STARTED = (Fact.RUN_STARTED, {"job": 0, "run": 9, "resource": 0, "machines": [0]
 def test_a_job_is_given_up_after_one_failed_run_more_than_it_may_be_requeued(
     facts: pl.DataFrame, message: str | None
 ) -> None:
-    breach = first_breach(facts, Capacity(1, max_batch_requeue=2))
+    breach = first_violation(facts, Capacity(1, max_batch_requeue=2))
     assert (breach and (breach.rule, breach.message)) == (message and (REQUEUED_WITHIN_LIMIT, message))
 
 

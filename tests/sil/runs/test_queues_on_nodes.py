@@ -17,7 +17,7 @@ from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import Job, JobId, Share
 from scheduler.node_request import Node, Request
 from scheduler.resource_manager import OnFreeNodes
-from sil.outcome.invariants.checker import Capacity, first_breach
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.runs.under_test import resolve
 from sil.trace.facts import Fact
 from sil.trace.held import shares_in
@@ -199,7 +199,7 @@ def test_every_job_completes_no_capacity_is_exceeded_and_only_displaced_queues_a
     site = site_of(small, policies)
     outages = [Outage(n % len(small), float(at_s), float(at_s + for_s)) for n, at_s, for_s in drawn]
     facts = site.run(jobs, run_s, scheduler, outages, order)
-    assert first_breach(facts, site.capacity) is None
+    assert first_violation(facts, site.capacity) is None
     assert sorted(facts.filter(event=Fact.RUN_ENDED)["job"]) == [each.id for each in jobs]
     for event, own, waiting in waiting_at_starts_and_preemptions(facts, jobs):
         if event == Fact.RUN_PREEMPTED:
@@ -280,6 +280,6 @@ def test_a_job_is_displaced_at_most_so_often_that_it_reaches_the_highest_queue(
     small, policies, jobs, run_s, _ = workload
     site = site_of(small, policies, raised_after)
     facts = site.run(jobs, run_s, scheduler)
-    assert first_breach(facts, site.capacity) is None
+    assert first_violation(facts, site.capacity) is None
     preempted = facts.filter(event=Fact.RUN_PREEMPTED)["job"].value_counts()
     assert (preempted["count"] <= raised_after * (len(site.queues) - 1)).all()

@@ -18,7 +18,7 @@ from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.core import queue, releases
 from scheduler.node_resources.core import easy as easy_rule
 from scheduler.node_resources.core import on_nodes, placement, reserving, timeline
-from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_violation
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
@@ -294,7 +294,7 @@ def test_every_start_equals_that_of_the_independent_simulator(
         facts = replayed(empty, jobs, policy, engine, tmp_path)
         started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
         assert started == expected
-        assert first_breach(facts, capacity) is None
+        assert first_violation(facts, capacity) is None
 
 
 def replayed(
@@ -370,14 +370,14 @@ def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Pa
     spoil, sentence = FAULTS[fault]
     path, spoilt = two_on_gpus / "out" / "fcfs" / TRACE, two_on_gpus / "spoilt.parquet"
     facts, nodes = read_facts(path), tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
-    assert first_breach(facts, Capacity(12, nodes=nodes)) is None
+    assert first_violation(facts, Capacity(12, nodes=nodes)) is None
     details = [
         spoil(detail) if event == Fact.RUN_STARTED else detail
         for event, detail in earlier(facts).select("event", "detail").iter_rows()
     ]
     written = earlier(facts).with_columns(detail=pl.Series(details))
     written.write_parquet(spoilt, metadata={"sil": "{}"})
-    breach = first_breach(read_facts(spoilt), Capacity(12, nodes=nodes))
+    breach = first_violation(read_facts(spoilt), Capacity(12, nodes=nodes))
     assert breach is not None
     assert breach.rule == NO_RESOURCE_ABOVE_CAPACITY
     assert sentence in breach.message

@@ -11,7 +11,7 @@ import pytest
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.rules import NODES_FREE
-from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_violation
 from sil.trace.facts import TRACE
 from sil.trace.held import request_of, request_text
 from sil.trace.reading import read_facts
@@ -151,8 +151,8 @@ def test_an_invariant_finds_more_licences_in_use_than_the_site_has(tmp_path: Pat
     replay(tmp_path, *[ONE_CORE] * 8)
     facts = read_facts(tmp_path / "out" / "easy" / TRACE)
     nodes = tuple(read_cluster(tmp_path / "slurm.conf").nodes.values())
-    assert first_breach(facts, Capacity(2, nodes=nodes, site_resources={"matlab": 5})) is None
-    breach = first_breach(facts, Capacity(2, nodes=nodes, site_resources={"matlab": 4}))
+    assert first_violation(facts, Capacity(2, nodes=nodes, site_resources={"matlab": 5})) is None
+    breach = first_violation(facts, Capacity(2, nodes=nodes, site_resources={"matlab": 4}))
     assert breach is not None
     assert (breach.rule, breach.job) == (NO_RESOURCE_ABOVE_CAPACITY, 5)
     assert breach.message.endswith("it requests 1 matlab, of which the site has 0 left")

@@ -11,7 +11,7 @@ import polars as pl
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.model import Job, JobId
 from sil.outcome.finished_jobs import jobs_in
-from sil.outcome.invariants.checker import first_breach
+from sil.outcome.invariants.checker import first_violation
 from sil.runs.free_nodes import FreeNodes
 from sil.runs.simulation import Disturbances, Simulation
 from sil.settings.log_events import Command, Events, JobArray
@@ -113,6 +113,6 @@ def outcome_of(
     )
     simulation.run(managed_by(named, slurm, world.dispatcher, Guard(world.clock, 60.0)))
     facts = world.trace.frame(0, 0, name)
-    breach = first_breach(facts, site.capacity)
+    breach = first_violation(facts, site.capacity)
     assert breach is None, breach
     return Outcome(facts, numbered)

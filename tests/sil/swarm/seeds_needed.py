@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from scheduler.rules import Violation
 from sil.swarm.case import drawn
-from sil.swarm.simulation import Violation, verdict_on
+from sil.swarm.simulation import verdict_on
 from tests.sil.swarm.seeded_bugs import BUGS, Bug
 
 ENOUGH = 10_000

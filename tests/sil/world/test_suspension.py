@@ -8,7 +8,7 @@ import pytest
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
 from sil.outcome.finished_jobs import jobs_in
-from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
+from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_violation
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.events import EventQueue, SimClock
@@ -56,7 +56,7 @@ class Stage:
     @property
     def breach(self) -> str | None:
         capacity = Capacity(1, nodes=NODES) if self.requests else Capacity(2)
-        found = first_breach(self.facts, capacity)
+        found = first_violation(self.facts, capacity)
         return found and found.rule
 
 
