@@ -77,6 +77,8 @@ class NodeResources(DescribedNodes):
             if here:
                 rows.append((n, here, 0))
                 chunks -= here
+            if not chunks:
+                break
         used: Ints2 = np.array(rows, dtype=np.int64).reshape(-1, 3)
         if chunks:
             return None

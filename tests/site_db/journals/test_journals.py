@@ -136,11 +136,15 @@ class Appending:
         process, last = int(self._said()), None
         for _ in range(after):
             last = int(self._said())
-        if kind == "file" and last is not None:
-            with pytest.raises(UserError, match=": the journal is open already, in this process or another"):
-                opened(kind, place)
-        time.sleep(wait_s)
-        os.kill(process, signal.SIGKILL)
+        try:
+            if kind == "file" and last is not None:
+                with pytest.raises(
+                    UserError, match=": the journal is open already, in this process or another"
+                ):
+                    opened(kind, place)
+            time.sleep(wait_s)
+        finally:
+            os.kill(process, signal.SIGKILL)
         while (word := self._said()) != "ended":
             last = int(word)
         return last
