@@ -1,6 +1,6 @@
 """Presentation of results: the page builder, the charts, the tables for the terminal.
 
-`page` is the builder, which `experiment`, `replay`, `sil.planning.report` and `sil.studies` use.
+`page` is the builder, which `experiment`, `replay`, `sil.planning.page` and `sil.studies` use.
 """
 
 from __future__ import annotations

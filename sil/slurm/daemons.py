@@ -88,7 +88,7 @@ class Daemons(ABC):
         installation.check_loads(built())
 
     def reserved_port(self) -> tuple[socket.socket, int]:
-        """See `sil.slurm.runtime_environment.reserved_port`."""
+        """See `sil.slurm.installation.reserved_port`."""
         found, port = reserved_port()
         return self._context.enter_context(found), port
 
