@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from math import inf
 from pathlib import Path
 
@@ -169,19 +167,3 @@ def test_machines_and_time_shared_nodes_are_not_slurms(name: str, said: str, tmp
     done = sil("run", path, "--out", tmp_path / "out")
     assert "scheduler 'slurm' starts jobs on free nodes" in done.output
     assert said in done.output
-
-
-SCRIPT = """
-import sil
-log = sil.lublin_feitelson(5, 16)
-print(sil.replay(log, ["easy", "slurm"], progress=False).metrics.height)
-"""
-
-
-@needs_slurm
-@pytest.mark.long
-def test_a_script_without_a_guard_replays_under_slurm(tmp_path: Path) -> None:
-    path = tmp_path / "script.py"
-    path.write_text(SCRIPT)
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, cwd=ROOT)
-    assert done.stdout == "2\n", done.stderr

@@ -17,13 +17,12 @@ from sil.workers.executor import Inline, Listener
 from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.experiment.replaying import jobs_under, replay_all
-from tests.sil.experiment.test_experiment import ROOT, run
+from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, log_of
 
 FORKS = """
 import os, time
 from pathlib import Path
-from scheduler.mapping.immediate import Mct
 from scheduler.free_nodes.rigid import Rigid
 
 def fork():
@@ -33,11 +32,6 @@ def fork():
         {afterwards}
 
 class Forks(Rigid):
-    def schedule(self, problem):
-        fork()
-        return super().schedule(problem)
-
-class ForksAndMaps(Mct):
     def schedule(self, problem):
         fork()
         return super().schedule(problem)
@@ -171,39 +165,3 @@ def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_coun
     assert jobs_under(forks).equals(jobs_under(fcfs))
     assert children(folder)
     assert not alive(children(folder))
-
-
-def test_processes_forked_by_a_scheduler_in_an_experiment_are_killed(forking: Path) -> None:
-    folder = forking.parent
-    path = tiny_experiment(folder, schedulers=f'["mct", "{forking.name}:ForksAndMaps"]')
-    comparison = run(path, folder / "out")
-    assert not comparison.faults
-    assert children(folder)
-    assert not alive(children(folder))
-
-
-def test_workers_end_with_the_killed_command(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(
-        "import time\n"
-        "from scheduler.free_nodes.rigid import Rigid\n"
-        "class Slow(Rigid):\n"
-        "    def schedule(self, problem):\n"
-        "        time.sleep(1)\n"
-        "        return super().schedule(problem)\n"
-    )
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    command = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "slow:Slow", "--out", "out"]
-    path = os.pathsep.join([str(ROOT), str(tmp_path)])
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, start_new_session=True
-    )
-    command_process = psutil.Process(process.pid)
-    deadline = time.monotonic() + 60.0
-    while not (tmp_path / "out" / "slow-Slow" / "trace.parquet.unfinished").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    started = {child.pid for child in command_process.children(recursive=True)}
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert started
-    assert not alive(started)
