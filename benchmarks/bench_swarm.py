@@ -19,7 +19,7 @@ from sil.runs.simulation import Disturbances, Simulation
 from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.simulation import verdict_on
-from sil.swarm.sites import SITES, Tested
+from sil.swarm.sites import SITES, CaseScheduler
 from sil.workers.executor import Executor, Item
 from sil.workers.processes import Processes
 from sil.world.events import SimClock
@@ -45,7 +45,7 @@ def cases() -> dict[Machines, list[Case]]:
 def plain(case: Case) -> None:
     """The same jobs under the same manager, without faults, network and checks."""
     clock = SimClock()
-    tested = Tested(case, clock, None, HERE)
+    tested = CaseScheduler(case, clock, None, HERE)
     site = SITES[case.machines](case, tested)
     simulation = Simulation(site, Disturbances(), clock=clock)
     manager = site.manager(simulation.ports, tested.under_test, tested)

@@ -1,6 +1,6 @@
 """The interface of a resource manager, and the ports that one is given.
 
-`MappingManager` and `StartingManager` in `scheduler.managers` implement it. To test a resource manager,
+`MappingManager` and `NodeManager` in `scheduler.managers` implement it. To test a resource manager,
 derive it from `ResourceManager` and name the class like a scheduler, `module:Class`. Its constructor takes
 its ports (`OnMachines`, `OnFreeNodes` or `OnSharedNodes`) and the parameters of its name.
 """

@@ -18,7 +18,7 @@ from scheduler.managers.queues import (
     in_order_of_service,
     never_fits,
 )
-from scheduler.managers.starting_manager import NodeAllocation, StartingManager
+from scheduler.managers.starting_manager import NodeAllocation, NodeManager
 from scheduler.messages import UserError
 from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_request import Request
@@ -145,7 +145,7 @@ def free_nodes_manager(
     queues: Sequence[QueuePolicy] = (),
     preemption: PreemptionPolicy | None = None,
     admission: Admission | None = None,
-) -> StartingManager[FreeNodesProblem | ConsumableNodesProblem]:
+) -> NodeManager[FreeNodesProblem | ConsumableNodesProblem]:
     """The manager of the nodes that these ports describe.
 
     Nodes with cores, memory and GPUs may have several queues, between which runs may be preempted; all jobs
@@ -169,4 +169,4 @@ def free_nodes_manager(
             f"that no gain is known; expected 0: leave it out"
         )
     allocation = RigidAllocation(ports, queues, preemption.raised_after)
-    return StartingManager(ports, allocation, scheduler, memoryless, admission)
+    return NodeManager(ports, allocation, scheduler, memoryless, admission)

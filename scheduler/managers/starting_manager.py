@@ -94,7 +94,7 @@ class NodeAllocation(ABC, Generic[P]):
         return
 
 
-class StartingManager(ResourceManager, Generic[Q]):
+class NodeManager(ResourceManager, Generic[Q]):
     """The resource manager for nodes, free or time-shared, with one order of service.
 
     Notices change state; a round calls the scheduler, gives orders for the jobs that it starts, and then

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from scheduler.ports import AnyScheduler
 from scheduler.rules import Kind
 from scheduler.testing import mapping, rigid, time_shared
-from scheduler.testing.examination import Caller, Contract, Examination, Here
+from scheduler.testing.examination import Caller, Contract, Examination, LocalCandidate
 from scheduler.testing.examination import ContractBroken as ContractBroken
 
 CONSUMABLE = "consumable-nodes"
@@ -49,4 +49,4 @@ def check_contract(
     problems that break a rule.
     """
     contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)
-    Examination(lambda: Here(make(), call), contract, examples).run()
+    Examination(lambda: LocalCandidate(make(), call), contract, examples).run()

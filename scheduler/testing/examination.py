@@ -129,7 +129,7 @@ class Candidate(Protocol):
         ...
 
 
-class Here:
+class LocalCandidate:
     """A candidate in this process. `call` may limit the time of each decision."""
 
     def __init__(self, scheduler: AnyScheduler, call: Caller = lambda function: function()) -> None:
@@ -231,7 +231,7 @@ class Examination:
                     message = f"two instances that were asked the same decided differently from job {job} on"
                     raise self._broken(rules.DETERMINISTIC, job, message, outlines)
             self.exercised.add(rules.DETERMINISTIC)
-        except _Overlooked:
+        except _KnownViolation:
             return
 
     def _answers(self, numbered: list[tuple[Outline[Any], int]]) -> list[Answer]:
@@ -284,12 +284,12 @@ class Examination:
 
     def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
         if rule in self._overlooked:
-            return _Overlooked()
+            return _KnownViolation()
         self._last = ContractBroken(rule, job, message, asked)
         return self._last
 
 
-class _Overlooked(Exception): ...
+class _KnownViolation(Exception): ...
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -45,7 +45,7 @@ class Working(Execution):
     @contextmanager
     def listened(self, name: str, unit: str) -> Iterator[tuple[Listener, Executor]]:
         """A listener that shows progress, and what does the work. Raises UserError."""
-        with shown(name, unit, self.progress) as listener:
+        with progress_listener(name, unit, self.progress) as listener:
             if not self.is_elsewhere:
                 yield listener, Inline()
                 return
@@ -134,7 +134,7 @@ def bars(unit: str, console: Console) -> Progress:
 
 
 @contextmanager
-def shown(name: str, unit: str, is_shown: bool) -> Iterator[Listener]:
+def progress_listener(name: str, unit: str, is_shown: bool) -> Iterator[Listener]:
     """The listener of some work; notes become warnings."""
     console = Console(stderr=True)
     if is_shown and console.is_jupyter:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from scheduler import UserError
-from sil.api.calls import Isolating, shown, warn
+from sil.api.calls import Isolating, progress_listener, warn
 from sil.api.logs import given_log
 from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
@@ -220,7 +220,7 @@ class Replays:
             folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
             again = replace(self._replay, reasons=True, engine=Engine.HARNESS)
             under_test = replace(self._under_test[scheduler], raises_faults=False)
-            with shown(scheduler, "jobs", is_shown=True) as listener:
+            with progress_listener(scheduler, "jobs", is_shown=True) as listener:
                 try:
                     replay_all(again, [under_test], Path(folder.name), Inline(), ALL_JOBS, listener)
                 except Interrupted:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from scheduler import UserError
 from scheduler.managers.rigid_allocation import RigidAllocation
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import AnyScheduler, JobArrived, RunEnded, RuntimeEstimator, TimePassed
@@ -53,7 +53,7 @@ class ServedScheduler:
         """The run of each job, by its name."""
         self._decisions: list[JsonEvent] = []
         """Decisions to be sent."""
-        self._manager: StartingManager[Any] | None = None
+        self._manager: NodeManager[Any] | None = None
         self._jobs = 0
         self._known = set[str]()
         self._memory = Memory("the jobs of the simulator")
@@ -104,7 +104,7 @@ class ServedScheduler:
                 self._memory.take(BYTES_OF_A_NODE * n_nodes)
                 ports = OnFreeNodes(self.clock, self, n_nodes, self._run_times)
                 scheduler = self._make(self.clock)
-                self._manager = StartingManager(ports, RigidAllocation(ports), scheduler, self._memoryless)
+                self._manager = NodeManager(ports, RigidAllocation(ports), scheduler, self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
@@ -135,7 +135,7 @@ class ServedScheduler:
             del self._names[job.id]
             self._decide("REJECT_JOB", job_id=submitted.job_id)
 
-    def _running(self) -> StartingManager[Any]:
+    def _running(self) -> NodeManager[Any]:
         if self._manager is None:
             raise UserError("the simulator sent an event before SIMULATION_BEGINS")
         return self._manager

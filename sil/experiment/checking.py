@@ -23,7 +23,7 @@ from scheduler.rules import (
     WrongKind,
 )
 from scheduler.testing import contract_for
-from scheduler.testing.examination import BrokeRule, CannotAnswer, Examination, Here, Outline
+from scheduler.testing.examination import BrokeRule, CannotAnswer, Examination, LocalCandidate, Outline
 from sil.isolation.answers import packed_answer, unpacked_answer
 from sil.runs.under_test import InProcess, resolve
 from sil.workers import channel
@@ -113,7 +113,7 @@ def _judged(
     call = partial(_answer, scheduler.spec, limit_s)
     folder = None if scheduler.isolation is None else scheduler.isolation.folder
     with own_process(call, (__name__,), own_modules=folder, attempt=attempt) as process:
-        examination = Examination(lambda: _Elsewhere(process), contract, examples)
+        examination = Examination(lambda: _CandidateProxy(process), contract, examples)
         try:
             found.extend(
                 Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
@@ -126,7 +126,7 @@ def _judged(
     return Checked(contract.kind, found, frozenset(examination.exercised) | {PROCESS_SURVIVES})
 
 
-class _Elsewhere:
+class _CandidateProxy:
     def __init__(self, process: OwnProcess) -> None:
         self._process = process
         process.send(Message({"make": True}))
@@ -152,27 +152,27 @@ class _Elsewhere:
 
 
 def _answer(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> None:
-    candidate: _Made
+    candidate: _Instance
     while True:
         try:
             told = channel.receive(connection)
         except (EOFError, OSError):
             return
         if told.fields.get("make"):
-            candidate = _Made(spec, limit_s)
+            candidate = _Instance(spec, limit_s)
         else:
             outline: Outline[Any] = pickle.loads(told.columns)
             channel.send(connection, candidate.reply(outline, told.fields["first_id"]))
 
 
-class _Made:
+class _Instance:
     """One instance; everything that it does is under one time limit."""
 
     def __init__(self, spec: SchedulerSpec, limit_s: float) -> None:
         self._limit_s = limit_s
         self._why_not: tuple[str, str] | None = None
         with self._broken_rules() as broken:
-            self._here = Here(spec.make())
+            self._here = LocalCandidate(spec.make())
         self._why_not = broken[0] if broken else None
 
     def reply(self, outline: Outline[Any], first_id: int) -> Message:

@@ -16,7 +16,7 @@ from scheduler.messages import counted
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
 from sil.isolation.host import Host
-from sil.runs.hosting import asked_apart
+from sil.runs.hosting import call_isolated
 from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
@@ -52,7 +52,7 @@ class Matrix:
 
 def map_matrix(matrix: Matrix, scheduler: InProcess, limit_s: float) -> MappedMatrix:
     """Map all jobs. Raises SchedulerFault if the scheduler breaks a rule."""
-    return asked_apart(partial(_mapped, matrix, scheduler.spec, limit_s), scheduler)
+    return call_isolated(partial(_mapped, matrix, scheduler.spec, limit_s), scheduler)
 
 
 def _mapped(matrix: Matrix, scheduler: SchedulerSpec, limit_s: float, host: Host) -> MappedMatrix:

@@ -20,7 +20,7 @@ from scheduler.registry import SchedulerNotLoaded, SchedulerSpec
 from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
-from sil.runs.hosting import asked_apart
+from sil.runs.hosting import call_isolated
 from sil.runs.under_test import InProcess, resolve
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
@@ -149,7 +149,7 @@ def timed_rows(
 ) -> list[Row] | SchedulerFault:
     """A row for each repetition, or the fault of a scheduler that broke a rule."""
     try:
-        return asked_apart(partial(_timed, scheduler.spec, ask, point, repetitions, limit_s), scheduler)
+        return call_isolated(partial(_timed, scheduler.spec, ask, point, repetitions, limit_s), scheduler)
     except SchedulerFault as fault:
         return fault
 

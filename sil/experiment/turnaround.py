@@ -22,7 +22,7 @@ from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import COVERAGE, Basis, circumstances_of
 from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.isolation.host import Host
-from sil.runs.hosting import asked_apart, what_if_scheduler
+from sil.runs.hosting import call_isolated, what_if_scheduler
 from sil.runs.under_test import UnderTest
 from sil.site.time_shared_cluster import NodesOfSite, histories
 from sil.world.events import SimClock
@@ -198,7 +198,7 @@ def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[
     if mistakes:
         raise toml_file.invalid(path, mistakes)
     scheduler = question.scheduler.require_in_process("a prediction", Kind.TIME_SHARED)
-    return asked_apart(partial(_predicted, file, question, scheduler.spec), scheduler)
+    return call_isolated(partial(_predicted, file, question, scheduler.spec), scheduler)
 
 
 def _predicted(

@@ -222,7 +222,7 @@ def diverged(now_s: float) -> SchedulerFault:
     return SchedulerFault(TESTBED_UNTOUCHED, text, now_s)
 
 
-class Answering(ManagerHere):
+class ManagerServer(ManagerHere):
     """In the process of a resource manager: sends the result and the orders of each call."""
 
     def __init__(
@@ -244,7 +244,7 @@ class Answering(ManagerHere):
         return result, orders, took_s
 
 
-class Followed(GuardedManager):
+class ManagerProxy(GuardedManager):
     """Where the run counts, and orders are carried out. `receive` receives what the manager's process sends,
     up to a number of bytes."""
 

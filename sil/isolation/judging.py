@@ -25,7 +25,7 @@ from scheduler.problem import SchedulingProblem
 from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import RAISES_NOTHING, RETURNS_A_SCHEDULE
-from sil.isolation.answers import Answering, Followed, diverged, packed_answer, unpacked_answer
+from sil.isolation.answers import ManagerProxy, ManagerServer, diverged, packed_answer, unpacked_answer
 from sil.isolation.host import HERE, Host, made
 from sil.workers import channel
 from sil.workers.channel import BadMessage, Message
@@ -77,7 +77,7 @@ def judging(
             processes[name] = stack.enter_context(
                 own_process(call, modules, printed, Limits(memory_mb), folder, attempt)
             )
-        yield _Judging(processes)
+        yield _JudgingHost(processes)
 
 
 def _module_of(call: Callable[[Host], object]) -> str:
@@ -86,7 +86,7 @@ def _module_of(call: Callable[[Host], object]) -> str:
     return str(getattr(function, "__self__", function).__module__)
 
 
-class _Judging(Host):
+class _JudgingHost(Host):
     """Where the run counts: answers come from the processes of the schedulers, by name."""
 
     def __init__(self, processes: Mapping[str, OwnProcess]) -> None:
@@ -98,7 +98,7 @@ class _Judging(Host):
         if spec.is_built_in:
             return HERE.respondent(spec, seed, guard)
         self._limit(spec, guard)
-        return _Elsewhere(lambda most: self.received(spec.name, most, guard.clock.now_s), guard.clock)
+        return _SchedulerProxy(lambda most: self.received(spec.name, most, guard.clock.now_s), guard.clock)
 
     def _limit(self, spec: SchedulerSpec, guard: Guard) -> None:
         limit_s = max(guard.limit_s, MAKING_LIMIT_S)
@@ -110,7 +110,7 @@ class _Judging(Host):
         def receive(most_bytes: int) -> Message:
             return self.received(spec.name, most_bytes, ports.clock.now_s)
 
-        return Followed(receive, ports, guard, spec.target)
+        return ManagerProxy(receive, ports, guard, spec.target)
 
     def received(self, name: str, most_bytes: int, now_s: float) -> Message:
         """The next answer of a scheduler. Raises SchedulerFault, and Died."""
@@ -148,7 +148,7 @@ class _Judging(Host):
         return found
 
 
-class _Elsewhere:
+class _SchedulerProxy:
     def __init__(self, receive: Callable[[int], Message], clock: Clock) -> None:
         self._receive = receive
         self._clock = clock
@@ -159,7 +159,7 @@ class _Elsewhere:
         return decision_in(self._receive(most_bytes), problem, now_s)
 
 
-class _Answering(Host):
+class _ServingHost(Host):
     """In the process of the scheduler `name`: it answers; those of others come from where they are judged."""
 
     def __init__(self, name: str, connection: socket.socket, memory_mb: float | None) -> None:
@@ -171,13 +171,13 @@ class _Answering(Host):
         if spec.is_built_in:
             return HERE.respondent(spec, seed, guard)
         if spec.name != self._name:
-            return _Elsewhere(lambda most: channel.receive(self._connection), guard.clock)
+            return _SchedulerProxy(lambda most: channel.receive(self._connection), guard.clock)
         # The time of a fault is known where it is judged; who reads it here waits for what is not sent.
         untimed = replace(guard, clock=_NoTime())
-        return _Answered(made(spec, seed, untimed), untimed, guard.clock, self.send)
+        return _ServedScheduler(made(spec, seed, untimed), untimed, guard.clock, self.send)
 
     def manager(self, spec: SchedulerSpec, seed: int, ports: Ports, guard: Guard) -> Manager:
-        return Answering(partial(spec.make_manager, seed=seed), ports, guard, spec.target, self.send)
+        return ManagerServer(partial(spec.make_manager, seed=seed), ports, guard, spec.target, self.send)
 
     def input(self, read: Callable[[], bytes]) -> bytes:
         return channel.receive(self._connection).columns
@@ -210,7 +210,7 @@ class _NoTime:
     now_s = nan
 
 
-class _Answered(TimedScheduler):
+class _ServedScheduler(TimedScheduler):
     """A scheduler in its process; each answer is sent to where it is judged."""
 
     def __init__(
@@ -259,7 +259,7 @@ def _fault(sent: object, now_s: float) -> SchedulerFault:
 def _answer(
     follow: Callable[[Host], object], name: str, memory_mb: float | None, connection: socket.socket
 ) -> None:
-    answering = _Answering(name, connection, memory_mb)
+    answering = _ServingHost(name, connection, memory_mb)
     fault = None
     try:
         follow(answering)

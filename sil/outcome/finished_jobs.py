@@ -24,7 +24,7 @@ IS_ENDING = np.isin(np.arange(len(CODES)), [CODES[ending] for ending in ENDINGS]
 """Whether an event ends a run, by its code."""
 
 
-class Wanted(StrEnum):
+class JobsFor(StrEnum):
     """What finished jobs are for."""
 
     STATISTICS = "statistics"
@@ -45,11 +45,11 @@ class FinishedJobs:
     arrival.
     """
 
-    def __init__(self, requested: pl.DataFrame, wanted: Wanted) -> None:
+    def __init__(self, requested: pl.DataFrame, wanted: JobsFor) -> None:
         self._wanted = wanted
         self._has_gpus = "requested_gpus" in requested.columns
         self._to_arrive = requested
-        if wanted is Wanted.STATISTICS:
+        if wanted is JobsFor.STATISTICS:
             self._to_arrive = requested.select("job", *(["requested_gpus"] if self._has_gpus else []))
         self._arrived: list[pl.DataFrame] = []
         """What the jobs requested that have arrived and not finished, and their submission_time."""
@@ -97,7 +97,7 @@ class FinishedJobs:
             "starting_time": pl.Series(facts.time_s[places]),
             "tasks": pl.Series(facts.tasks[places]),
         }
-        if self._wanted is not Wanted.STATISTICS:
+        if self._wanted is not JobsFor.STATISTICS:
             columns["machines"] = facts.frame(["machines"], places).select(MACHINES_AS_TEXT).to_series()
         if self._has_gpus:
             columns["gpus_had"] = facts.frame(["shares"], places).select(N_GPUS).to_series()
@@ -143,8 +143,8 @@ class FinishedJobs:
     def ready(self) -> pl.DataFrame:
         """The finished jobs before which none is missing; each is returned once."""
         finished = pl.concat(self._finished)
-        is_ready = np.full(len(finished), self._wanted is not Wanted.TABLE_AT_THE_END)
-        if self._wanted is Wanted.TABLE and len(still := self._arrived[0]):
+        is_ready = np.full(len(finished), self._wanted is not JobsFor.TABLE_AT_THE_END)
+        if self._wanted is JobsFor.TABLE and len(still := self._arrived[0]):
             is_ready = finished["job"].to_numpy() < still["job"].to_numpy().min()
         self._finished = [where(finished, ~is_ready)]
         return self._with_details(where(finished, is_ready))
@@ -159,7 +159,7 @@ class FinishedJobs:
         return self._with_details(pl.concat(self._finished))
 
     def _with_details(self, jobs: pl.DataFrame) -> pl.DataFrame:
-        if self._wanted is Wanted.STATISTICS:
+        if self._wanted is JobsFor.STATISTICS:
             return jobs.rename({"job": "job_id"})
         place = places_of(jobs["job"].to_numpy(), self._described["job"].to_numpy())
         metadata = _gathered(self._described["metadata"], place)
@@ -171,7 +171,7 @@ def jobs_in(
 ) -> pl.DataFrame:
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
     estimate_s, in order of arrival."""
-    jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), Wanted.TABLE_AT_THE_END)
+    jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), JobsFor.TABLE_AT_THE_END)
     jobs.add(FactColumns.of(facts, COLUMNS))
     return batsim_jobs(jobs.rest(), cut, bound_s=bound_s)
 

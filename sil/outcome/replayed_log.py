@@ -13,7 +13,7 @@ import pyarrow as pa
 from scheduler.messages import counted
 from sil.outcome import finished_jobs
 from sil.outcome.backlog import Backlog
-from sil.outcome.finished_jobs import FinishedJobs, Wanted
+from sil.outcome.finished_jobs import FinishedJobs, JobsFor
 from sil.outcome.invariants.checker import Capacity, Invariants
 from sil.outcome.jobs import batsim_jobs
 from sil.outcome.metrics import REFUSED
@@ -61,8 +61,8 @@ class ReplayedLog:
         self._measured = log.measured
         self._scheduler = scheduler
         self._on_jobs = on_jobs
-        wanted = Wanted.TABLE_AT_THE_END if may_be_late else Wanted.TABLE
-        self._jobs = FinishedJobs(log.requested, Wanted.STATISTICS if on_jobs is None else wanted)
+        wanted = JobsFor.TABLE_AT_THE_END if may_be_late else JobsFor.TABLE
+        self._jobs = FinishedJobs(log.requested, JobsFor.STATISTICS if on_jobs is None else wanted)
         self._invariants = Invariants(_capacity(log), is_long)
         self._rule_broken: str | None = None
         self._n_arrived = 0

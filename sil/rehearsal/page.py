@@ -18,7 +18,7 @@ from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, write_page
 from sil.report.tables import duration_text
 from sil.report.vega_lite import Figure, column
-from sil.slurm.queries import FACTORS, Said
+from sil.slurm.queries import FACTORS, ControllerReport
 from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"
@@ -256,7 +256,7 @@ def _signed(found: Interval) -> str:
     return f"{text(found.mean)} [{text(found.low)}, {text(found.high)}]"
 
 
-def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterator[Section]:
+def _controllers(said: Mapping[str, ControllerReport], n_jobs: Mapping[str, int]) -> Iterator[Section]:
     if not said:
         return
     rows = [
@@ -287,11 +287,11 @@ def _controllers(said: Mapping[str, Said], n_jobs: Mapping[str, int]) -> Iterato
     )
 
 
-def _over_days(said: Said, key: str, add: Callable[[list[int]], float]) -> str:
+def _over_days(said: ControllerReport, key: str, add: Callable[[list[int]], float]) -> str:
     values = [day[key] for day in said.days.values() if key in day]
     return f"{add(values):,.0f}" if values else "-"
 
 
-def _mean_factor(said: Said, factor: str) -> str:
+def _mean_factor(said: ControllerReport, factor: str) -> str:
     values = [row[factor] for row in said.factors.values() if factor in row]
     return f"{fmean(values):,.0f}" if values else "-"

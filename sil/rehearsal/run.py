@@ -29,7 +29,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
 from sil.settings.replays import Rehearsing
 from sil.site.logs import read_nodes_of
-from sil.slurm.queries import STATEMENTS, Said
+from sil.slurm.queries import STATEMENTS, ControllerReport
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.settings import Rules
@@ -103,7 +103,7 @@ RECORDED = "recorded.parquet"
 UNREADABLE = (OSError, ValueError, RecursionError, UserError)
 
 
-class Described(BaseModel):
+class RehearsalFile(BaseModel):
     """The content of rehearsal.json."""
 
     schedulers: list[str]
@@ -162,7 +162,7 @@ class Rehearsal:
     present: str
     reproduction: Reproduction
     variants: Sequence[Variant]
-    said: Mapping[str, Said]
+    said: Mapping[str, ControllerReport]
     """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
 
@@ -207,7 +207,7 @@ class Recording(Listener):
             return
         self._month.recorded.write_parquet(no_link(self._out / RECORDED))
         causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
-        found = Described(schedulers=self._names, causes=causes, begun=sorted(self._month.begun))
+        found = RehearsalFile(schedulers=self._names, causes=causes, begun=sorted(self._month.begun))
         no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
         self._listener.finished(scheduler)
 
@@ -244,7 +244,12 @@ def read_rehearsal(out: Path) -> Rehearsal:
 
 
 def _variant(
-    name: str, present: str, again: str, jobs: pl.DataFrame, said: Mapping[str, Said], replayed: Replayed
+    name: str,
+    present: str,
+    again: str,
+    jobs: pl.DataFrame,
+    said: Mapping[str, ControllerReport],
+    replayed: Replayed,
 ) -> Variant:
     counted = pl.col("job_id").is_in(jobs["job"].implode())
     before, once_more, after = (replayed.jobs[each].filter(counted) for each in (present, again, name))
@@ -268,17 +273,17 @@ def _variant(
     )
 
 
-def _described(out: Path) -> Described:
+def _described(out: Path) -> RehearsalFile:
     try:
-        return Described.model_validate_json(read_text(out / REHEARSAL), strict=True)
+        return RehearsalFile.model_validate_json(read_text(out / REHEARSAL), strict=True)
     except UNREADABLE as error:
         raise _not_one(out, error) from None
 
 
-def _said(path: Path) -> Said | None:
+def _said(path: Path) -> ControllerReport | None:
     """What a controller said of itself; None where it has not been asked, or the file is damaged."""
     try:
-        return Said.model_validate_json(read_text(path))
+        return ControllerReport.model_validate_json(read_text(path))
     except UNREADABLE:
         return None
 

@@ -81,7 +81,7 @@ def _isolated(schedulers: Iterable[UnderTest]) -> list[InProcess]:
     return [each for each in schedulers if isinstance(each, InProcess) and each.isolation is not None]
 
 
-def asked_apart(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
+def call_isolated(call: Callable[[Host], Found], scheduler: UnderTest) -> Found:
     """What `call` returns with the host of a scheduler. Raises SchedulerFault."""
 
     def hosted_call(attempt: Attempt) -> Found:

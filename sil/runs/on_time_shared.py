@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from scheduler.managers.queues import Admission
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler
@@ -96,7 +96,7 @@ class TimeSharedSystem(SiteModel):
 
     def manager(
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
-    ) -> StartingManager[TimeSharedProblem]:
+    ) -> NodeManager[TimeSharedProblem]:
         return self.predicting(ports, asking.scheduler(scheduler), {})
 
     def predicting(
@@ -106,10 +106,10 @@ class TimeSharedSystem(SiteModel):
         predictors: Mapping[str, Predictor],
         promises: PromisesByForecast | None = None,
         admission: Admission | None = None,
-    ) -> StartingManager[TimeSharedProblem]:
+    ) -> NodeManager[TimeSharedProblem]:
         """The built-in manager, which predicts all jobs whenever one arrives."""
         forecasting = Forecasting(self._allocation, predictors, self, promises)
-        return StartingManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
+        return NodeManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:
         """A run without disturbances, under a scheduler that is trusted."""

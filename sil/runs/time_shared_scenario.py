@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
 from scheduler.ports import Clock
@@ -195,7 +195,7 @@ class _Nodes(TimeSharedSystem):
 
     def manager(
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
-    ) -> StartingManager[TimeSharedProblem]:
+    ) -> NodeManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
         predictors = scenario.predictors(asking.host, scheduler, ports.clock)
         return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)

@@ -15,7 +15,7 @@ from sil.slurm.settings.kept import (
     NOT_READ,
     OF_ACCOUNTING,
     OF_CLUSTER,
-    Gone,
+    UnsupportedSetting,
     gone,
     kept,
     sentences,
@@ -160,7 +160,7 @@ def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
             yield line
 
 
-def settings_gone(path: Path, release: Release) -> list[Gone]:
+def settings_gone(path: Path, release: Release) -> list[UnsupportedSetting]:
     """What this release refuses or ignores of an operator's `slurm.conf`. Raises InvalidFile."""
     selection = Selection(release)
     selection.of_file(path)

@@ -119,7 +119,7 @@ FACTORS = {
 _SECTIONS = ("Main schedule", "Backfilling")
 
 
-class Said(BaseModel):
+class ControllerReport(BaseModel):
     """What a controller has said of itself, and of the jobs of a log, by their numbers in it."""
 
     views: dict[str, dict[str, str]] = {}
@@ -139,7 +139,7 @@ class Statements:
 
     controller: Controller
     has_accounting: bool
-    said: Said = field(default_factory=Said)
+    said: ControllerReport = field(default_factory=ControllerReport)
     has_priorities: bool = True
 
     def hear(self, numbers: Mapping[str, int], now_s: float) -> None:

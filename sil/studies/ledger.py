@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from sil.studies.rules import DECIDED, JUDGES, Estimate, Judged, Verdict, count_of, range_of
+from sil.studies.rules import DECIDED, JUDGES, Estimate, RuleOutcome, Verdict, count_of, range_of
 
 if TYPE_CHECKING:
     from sil.report.page import Part  # which workers do without
@@ -66,9 +66,9 @@ class Claim:
 
     statement: Statement
     ours: str
-    judged: Judged
-    beside: Mapping[str, Judged] = field(default_factory=dict)
-    inputs: Mapping[str, Judged] = field(default_factory=dict)
+    judged: RuleOutcome
+    beside: Mapping[str, RuleOutcome] = field(default_factory=dict)
+    inputs: Mapping[str, RuleOutcome] = field(default_factory=dict)
     same_sites: int = 0
     sites: int = 0
 
@@ -131,7 +131,7 @@ class Findings:
     """Tables too long to be shown, by the name of their CSV file."""
 
 
-Outcomes = Mapping[str, Iterable[Estimate] | Judged]
+Outcomes = Mapping[str, Iterable[Estimate] | RuleOutcome]
 """Cases, or the outcome of a rule on them, by variant."""
 NO_OTHERS: Outcomes = MappingProxyType({})
 
@@ -157,30 +157,30 @@ class Study:
     def claim(
         self,
         name: str,
-        cases: Iterable[Estimate] | Judged,
+        cases: Iterable[Estimate] | RuleOutcome,
         ours: str | None = None,
         beside: Outcomes = NO_OTHERS,
         inputs: Outcomes = NO_OTHERS,
     ) -> Claim:
         """A claim, judged by its cases. What was found is by default their number and range; for `beside` and
         `inputs` see `Claim`."""
-        cases = cases if isinstance(cases, Judged) else list(cases)
+        cases = cases if isinstance(cases, RuleOutcome) else list(cases)
         if ours is None:
-            assert not isinstance(cases, Judged), f"what was found of {name} is missing"
+            assert not isinstance(cases, RuleOutcome), f"what was found of {name} is missing"
             ours = f"{count_of(cases)}; {range_of(cases, self.unit(name))}"
         next_to, of_inputs = (
             {of: self.judged(name, each) for of, each in more.items()} for more in (beside, inputs)
         )
         return Claim(self.statements[name], ours, self.judged(name, cases), next_to, of_inputs)
 
-    def judged(self, name: str, cases: Iterable[Estimate] | Judged) -> Judged:
+    def judged(self, name: str, cases: Iterable[Estimate] | RuleOutcome) -> RuleOutcome:
         """The outcome of the rule of a claim."""
-        return cases if isinstance(cases, Judged) else JUDGES[self._judges[name]](cases, self.unit(name))
+        return cases if isinstance(cases, RuleOutcome) else JUDGES[self._judges[name]](cases, self.unit(name))
 
     def without_rule(self, name: str, ours: str = "not tried") -> Claim:
         """A claim that no rule decides: the testbed itself or an input does, or nothing can."""
         decided = Verdict.HOLDS if self.statements[name].caveat else Verdict.NOT_TESTABLE
-        return self.claim(name, Judged(decided), ours)
+        return self.claim(name, RuleOutcome(decided), ours)
 
     def findings(
         self,

@@ -59,7 +59,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RuleOutcome:
     """The outcome of a rule. `distance` is that from its threshold, as text: by how much the case that
     decides lies on the side on which the claim holds (negative: on the other side)."""
 
@@ -70,7 +70,7 @@ class Judged:
         return f"{self.verdict} ({self.distance})" if self.distance else self.verdict.value
 
 
-Judge = Callable[[Iterable[Estimate], str], Judged]
+Judge = Callable[[Iterable[Estimate], str], RuleOutcome]
 """A rule on margins, which are positive where a claim holds, in a unit."""
 MOST = Fraction(2, 3)
 """The least share of cases that are most of them: Hanzich et al. 2006 say "in most of the cases" of 10 of the
@@ -97,24 +97,24 @@ def positive(found: Estimate, of: Interval | None = None) -> Verdict:
     return Verdict.DOES_NOT_HOLD if of.high <= 0.0 else Verdict.INCONCLUSIVE
 
 
-def all_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
+def all_positive(found: Iterable[Estimate], unit: str = "") -> RuleOutcome:
     """Holds if every interval is above zero; does not if one, given their number, is not above zero."""
     found = list(found)
     return _positive(found, len(found), unit)
 
 
-def some_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
+def some_positive(found: Iterable[Estimate], unit: str = "") -> RuleOutcome:
     """Holds if at least one is above zero, given their number; does not if none can be."""
     return _positive(list(found), 1, unit)
 
 
-def most_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
+def most_positive(found: Iterable[Estimate], unit: str = "") -> RuleOutcome:
     """Holds if MOST hold; does not if too few can."""
     found = list(found)
     return _positive(found, ceil(MOST * len(found)), unit)
 
 
-def all_or_partly_positive(found: Iterable[Estimate], unit: str = "") -> Judged:
+def all_or_partly_positive(found: Iterable[Estimate], unit: str = "") -> RuleOutcome:
     """Holds if all hold; partly if MOST do; otherwise as `most_positive`. The distance is that of
     `all_positive`."""
     found = list(found)
@@ -132,40 +132,40 @@ JUDGES: dict[str, Judge] = {
 """The rules, by their names in the files of statements."""
 
 
-def together(found: Mapping[str, Sequence[Estimate]]) -> Judged:
+def together(found: Mapping[str, Sequence[Estimate]]) -> RuleOutcome:
     """As `all_positive`, of cases by their units."""
     verdict = all_positive([x for of_unit in found.values() for x in of_unit]).verdict
     distances = (all_positive(of_unit, unit).distance for unit, of_unit in found.items())
-    return Judged(verdict, "; ".join(distances))
+    return RuleOutcome(verdict, "; ".join(distances))
 
 
-def by_open_limit(strict: Judged, lenient: Judged) -> Judged:
+def by_open_limit(strict: RuleOutcome, lenient: RuleOutcome) -> RuleOutcome:
     """The verdict on a limit that the words leave open: holds by a strict reading; does not even by a lenient
     one."""
     if strict.verdict is Verdict.HOLDS or lenient.verdict is Verdict.DOES_NOT_HOLD:
         return strict if strict.verdict is Verdict.HOLDS else lenient
-    return Judged(Verdict.INCONCLUSIVE, f"{strict.distance}, or {lenient.distance}")
+    return RuleOutcome(Verdict.INCONCLUSIVE, f"{strict.distance}, or {lenient.distance}")
 
 
-def _positive(found: Sequence[Estimate], needed: int, unit: str) -> Judged:
+def _positive(found: Sequence[Estimate], needed: int, unit: str) -> RuleOutcome:
     """Holds if it holds in as many cases as needed; does not if it cannot. The case that decides is that with
     the needed-th best limit of its interval, which is as wide as the number of cases requires; if none
     decides, it is that with the needed-th largest mean."""
     if not found:
-        return Judged(Verdict.NOT_TESTABLE, "no case")
+        return RuleOutcome(Verdict.NOT_TESTABLE, "no case")
     refuting = len(found) - needed + 1
     intervals = [(x, x.interval(refuting)) for x in found]
     holding = [of for x, of in intervals if positive(x, of) is Verdict.HOLDS]
     if len(holding) >= needed:
         deciding = sorted(holding, key=lambda x: x.low)[-needed]
-        return Judged(Verdict.HOLDS, signed(deciding, unit))
+        return RuleOutcome(Verdict.HOLDS, signed(deciding, unit))
     intervals = [(x, x.interval(needed)) for x in found]
     failing = [of for x, of in intervals if positive(x, of) is Verdict.DOES_NOT_HOLD]
     if len(failing) >= refuting:
         deciding = sorted(failing, key=lambda x: x.high)[refuting - 1]
-        return Judged(Verdict.DOES_NOT_HOLD, signed(deciding, unit))
+        return RuleOutcome(Verdict.DOES_NOT_HOLD, signed(deciding, unit))
     undecided = sorted(found, key=lambda x: x.mean)[-needed]
-    return Judged(Verdict.INCONCLUSIVE, signed(undecided.interval(needed), unit))
+    return RuleOutcome(Verdict.INCONCLUSIVE, signed(undecided.interval(needed), unit))
 
 
 def exactly(value: float) -> Estimate:

@@ -9,7 +9,7 @@ from math import inf
 
 from scheduler.durability.reliable_delivery import DEFAULT, LONGEST_RETRY, lead_of
 from scheduler.rules import Violation
-from sil.swarm.faults import Faulty
+from sil.swarm.faults import FaultyWorld
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.remote.agents import Ordered
@@ -27,7 +27,7 @@ Silences = defaultdict[int, list[tuple[float, float]]]
 """The times from and to which each machine was down or separated."""
 
 
-def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faulty) -> Violation | None:
+def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: FaultyWorld) -> Violation | None:
     """The first of these invariants that is broken, or None; to be called when the last job has ended.
 
     * The manager knows of each run that was ordered before the faults were over that it is over, and its

@@ -21,7 +21,7 @@ import scheduler.durability
 import scheduler.managers
 from scheduler import UserError
 from scheduler.rules import Kind, Violation
-from sil.runs.hosting import asked_apart
+from sil.runs.hosting import call_isolated
 from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.faults import KINDS
@@ -152,7 +152,7 @@ class Swarm:
         if self.under_test is None:
             return verdict_on(case)
         try:
-            return asked_apart(partial(verdict_on, case, self.under_test), self.under_test)
+            return call_isolated(partial(verdict_on, case, self.under_test), self.under_test)
         except SchedulerFault as fault:  # its process ended
             return Verdict(Violation(fault.rule, fault.job, fault.message, fault.time_s))
 

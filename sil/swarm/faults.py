@@ -64,7 +64,7 @@ class Fault:
 
 
 @dataclass
-class Faulty:
+class FaultyWorld:
     """The simulated world of a case, as its faults make it."""
 
     clock: Clock
@@ -205,7 +205,7 @@ REPAIRED: Mapping[str, Draw] = {"between_s": _now_and_then, "repair_s": _seconds
 
 def _of_messages(how: Any) -> Callable[..., None]:
     def add(
-        to: Faulty, rng: np.random.Generator, share: float = 1.0, mean_s: float = 0.0, by_s: float = 0.0
+        to: FaultyWorld, rng: np.random.Generator, share: float = 1.0, mean_s: float = 0.0, by_s: float = 0.0
     ) -> None:
         to.messages.append(Unreliable(how, rng, share, mean_s or by_s, to.until_s))
 
@@ -223,22 +223,23 @@ KINDS: dict[str, FaultKind] = {
     "reordered messages": FaultKind(
         {"share": _uniform(0.01, 0.5), "by_s": _seconds(1_000.0)}, _of_messages("reordered")
     ),
-    "partition": FaultKind({"machines": _machines, **OUTAGE}, Faulty.separate),
-    "crashes": FaultKind({"between_s": _now_and_then, "down_s": _seconds(1_000.0)}, Faulty.crash),
-    "failures": FaultKind(REPAIRED, Faulty.fail),
-    "rack": FaultKind({"machines": _machines, **REPAIRED}, Faulty.fail_together),
-    "flapping": FaultKind({"machines": _machines, **_FLAPS}, Faulty.flap),
-    "interconnect": FaultKind(OUTAGE, Faulty.disconnect),
-    "slow machines": FaultKind({"machines": _machines, "factor": _uniform(1.0, 10.0)}, Faulty.slow_down),
+    "partition": FaultKind({"machines": _machines, **OUTAGE}, FaultyWorld.separate),
+    "crashes": FaultKind({"between_s": _now_and_then, "down_s": _seconds(1_000.0)}, FaultyWorld.crash),
+    "failures": FaultKind(REPAIRED, FaultyWorld.fail),
+    "rack": FaultKind({"machines": _machines, **REPAIRED}, FaultyWorld.fail_together),
+    "flapping": FaultKind({"machines": _machines, **_FLAPS}, FaultyWorld.flap),
+    "interconnect": FaultKind(OUTAGE, FaultyWorld.disconnect),
+    "slow machines": FaultKind({"machines": _machines, "factor": _uniform(1.0, 10.0)}, FaultyWorld.slow_down),
     "failing jobs": FaultKind(
-        {"share": _uniform(0.05, 0.5), "after": _uniform(0.1, 1.0), "times": _few_or_many}, Faulty.fail_jobs
+        {"share": _uniform(0.05, 0.5), "after": _uniform(0.1, 1.0), "times": _few_or_many},
+        FaultyWorld.fail_jobs,
     ),
-    "stale monitors": FaultKind({"delay_s": _seconds(300.0)}, Faulty.delay_monitors),
+    "stale monitors": FaultKind({"delay_s": _seconds(300.0)}, FaultyWorld.delay_monitors),
     "wrong monitors": FaultKind(
-        {"share": _uniform(0.01, 0.3), "corrected_after_s": _seconds(300.0)}, Faulty.falsify_monitors
+        {"share": _uniform(0.01, 0.3), "corrected_after_s": _seconds(300.0)}, FaultyWorld.falsify_monitors
     ),
-    "clock": FaultKind({"jumps": _few, "most_s": _seconds(3_000.0)}, Faulty.change_clock),
-    "late decisions": FaultKind({"decision_s": _seconds(60.0)}, Faulty.decide_late),
-    "wrong decisions": FaultKind({"share": _uniform(0.01, 0.5)}, Faulty.decide_wrongly),
+    "clock": FaultKind({"jumps": _few, "most_s": _seconds(3_000.0)}, FaultyWorld.change_clock),
+    "late decisions": FaultKind({"decision_s": _seconds(60.0)}, FaultyWorld.decide_late),
+    "wrong decisions": FaultKind({"share": _uniform(0.01, 0.5)}, FaultyWorld.decide_wrongly),
 }
 """All kinds; new ones come last, so that the cases of seeds change as little as possible."""

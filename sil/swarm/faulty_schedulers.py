@@ -63,7 +63,7 @@ class WrongScheduler:
         return answer
 
 
-class AsksAgain(ManagerDecorator):
+class RetryOnViolation(ManagerDecorator):
     """Asks again after a mistake. Had any of that answer been carried out, it would now be done twice."""
 
     def __init__(self, manager: Manager, mistakes: Mistakes) -> None:

@@ -19,10 +19,10 @@ from sil.runs.under_test import InProcess
 from sil.swarm.account import NodesAccount
 from sil.swarm.agreement import first_disagreement
 from sil.swarm.case import Case, CaseJob, Machines
-from sil.swarm.faults import Faulty
-from sil.swarm.faulty_schedulers import AsksAgain, Mistakes
+from sil.swarm.faults import FaultyWorld
+from sil.swarm.faulty_schedulers import Mistakes, RetryOnViolation
 from sil.swarm.mapping_account import MappingAccount
-from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, SiteOfCase, Tested
+from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, CaseScheduler, SiteOfCase
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import RandomStreams
@@ -61,9 +61,11 @@ class _Simulation:
     def __init__(self, case: Case, under_test: InProcess | None, host: Host, journal: Journal) -> None:
         self._case, self._host = case, host
         self._clock = SimClock()
-        self._tested = tested = Tested(case, self._clock, under_test, host)
+        self._tested = tested = CaseScheduler(case, self._clock, under_test, host)
         self._site: SiteOfCase = SITES[case.machines](case, tested)
-        self._faulty = faulty = Faulty(self._clock, case.n_machines, case.until_s, self._site.n_interconnects)
+        self._faulty = faulty = FaultyWorld(
+            self._clock, case.n_machines, case.until_s, self._site.n_interconnects
+        )
         self._violation: Violation | None = None
         """The first violation in the account of a manager that is built in."""
         streams = RandomStreams(case.seed)
@@ -77,7 +79,7 @@ class _Simulation:
             manager = partial(self._followed, built_in)
         if faulty.wrong_share:
             mistakes = Mistakes(faulty.wrong_share, case.until_s, case.seed)
-            manager, tested.mistakes = AsksAgain.around(manager, mistakes), mistakes
+            manager, tested.mistakes = RetryOnViolation.around(manager, mistakes), mistakes
         disturbances = Disturbances(
             changes=sorted(faulty.changes, key=lambda change: change[0]),
             distortions=faulty.distortions,

@@ -50,7 +50,7 @@ LAST_RUN_S = 10.0
 HISTORY_MATCHES = "history-matches"
 
 
-class Tested(Supervision):
+class CaseScheduler(Supervision):
     """The scheduler or the resource manager under test; one that is not built in is guarded."""
 
     world: World
@@ -82,7 +82,7 @@ class SiteOfCase(SiteModel):
 
     n_interconnects = 0
 
-    def __init__(self, case: Case, tested: Tested) -> None:
+    def __init__(self, case: Case, tested: CaseScheduler) -> None:
         self.case = case
         self.tested = tested
         first = 1 + max(job.id for job in case.jobs)
@@ -134,7 +134,7 @@ class SiteOfCase(SiteModel):
 
 
 class _Processors(SiteOfCase, FreeNodes):
-    def __init__(self, case: Case, tested: Tested, cluster: NodeCluster | None = None) -> None:
+    def __init__(self, case: Case, tested: CaseScheduler, cluster: NodeCluster | None = None) -> None:
         SiteOfCase.__init__(self, case, tested)
         FreeNodes.__init__(self, cluster, case.n_machines)
         run_s = {job.id: job.run_s for job in (*case.jobs, *self.last_jobs)}
@@ -154,7 +154,7 @@ class _Estimates(UserEstimates):
 class _Nodes(_Processors):
     """Nodes of 4 cores and 8 GiB; jobs request cores on any of them."""
 
-    def __init__(self, case: Case, tested: Tested) -> None:
+    def __init__(self, case: Case, tested: CaseScheduler) -> None:
         nodes = {f"n{k}": Node(CORES, 8_192) for k in range(case.n_machines)}
         super().__init__(case, tested, NodeCluster(nodes, {}, {}))
 
@@ -174,7 +174,7 @@ class _Nodes(_Processors):
 class _Different(SiteOfCase):
     """Machines of two speeds; with two or more of them, the first two are a cluster."""
 
-    def __init__(self, case: Case, tested: Tested) -> None:
+    def __init__(self, case: Case, tested: CaseScheduler) -> None:
         super().__init__(case, tested)
         names = [f"m{j}" for j in range(case.n_machines)]
         clusters = (Cluster("pair", ("m0", "m1"), ("lan",), 0.5),) if case.n_machines > 1 else ()
@@ -244,7 +244,7 @@ class _Experience:
         self._history.append((record.job.id, record.run_time_s))
 
 
-SITES: Mapping[Machines, Callable[[Case, Tested], SiteOfCase]] = {
+SITES: Mapping[Machines, Callable[[Case, CaseScheduler], SiteOfCase]] = {
     Machines.DIFFERENT: _Different,
     Machines.PROCESSORS: _Processors,
     Machines.NODES: _Nodes,

@@ -17,7 +17,7 @@ from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
 from scheduler.testing import CONSUMABLE, CONTRACTS, ContractBroken, check_contract, examination
-from scheduler.testing.examination import Caller, Examination, Here
+from scheduler.testing.examination import Caller, Examination, LocalCandidate
 from scheduler.time_shared.loras import Ordering
 from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_consumable_nodes, faulty_on_free_nodes, faulty_on_nodes
@@ -157,14 +157,14 @@ def test_a_scheduler_that_shares_state_across_instances_is_not_deterministic() -
 
 def test_rules_that_were_never_tested_are_not_exercised() -> None:
     contract, limit = CONTRACTS[Kind.MAPPING], within_limit("raises-nothing")
-    examination = Examination(lambda: Here(faulty.ReturnsNothing(), limit), contract, 50)  # type: ignore[attr-defined]
+    examination = Examination(lambda: LocalCandidate(faulty.ReturnsNothing(), limit), contract, 50)  # type: ignore[attr-defined]
     assert [broken.rule for broken in examination.broken_rules()] == ["returns-a-schedule"]
     assert examination.exercised == {"right-kind", "raises-nothing", "returns-in-time"}
 
 
 def test_a_mapping_scheduler_exercises_all_rules_but_preemption() -> None:
     pjs = resolve("pjs")
-    examination = Examination(lambda: Here(pjs.make()), CONTRACTS[Kind.MAPPING], 100)
+    examination = Examination(lambda: LocalCandidate(pjs.make()), CONTRACTS[Kind.MAPPING], 100)
     examination.run()
     assert set(RULES_OF[Kind.MAPPING]) - examination.exercised == {"preempts-running-runs"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler import rules
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import (
     Job,
@@ -51,7 +51,7 @@ class Queue(ByHand):
         rule = PromisesByForecast("aware", 1.5)
         forecasting = notes and Forecasting(nodes, {"aware": PolicyAware(Loras())}, notes, rule)
         ports = OnSharedNodes(self.clock, self.dispatcher, memory_mb, contract, self, self.monitor)
-        self.manager = StartingManager(ports, nodes, scheduler, new_jobs=forecasting)
+        self.manager = NodeManager(ports, nodes, scheduler, new_jobs=forecasting)
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:

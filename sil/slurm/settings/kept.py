@@ -206,7 +206,7 @@ _REMARKS = {
 }
 
 
-class Gone(NamedTuple):
+class UnsupportedSetting(NamedTuple):
     """A setting of a line of the operator's file that a release does not take."""
 
     where: str
@@ -219,7 +219,7 @@ class Gone(NamedTuple):
         return f"{self.where}: {self.text}" + (f" ({self.remark})" if self.remark else "")
 
 
-def gone(pair: Pair, where: str, release: Release) -> list[Gone]:
+def gone(pair: Pair, where: str, release: Release) -> list[UnsupportedSetting]:
     """A setting that is refused or ignored as a whole, or those of its options that are."""
     refused, ignored = _names(_REFUSED, release), _names(_IGNORED, release)
     options = {option.strip().partition("=")[0]: option.strip() for option in pair.value.split(",")}
@@ -229,19 +229,23 @@ def gone(pair: Pair, where: str, release: Release) -> list[Gone]:
         for value in dict.fromkeys((option, option.rpartition("/")[2]))  # as in job_submit/lua
     )
     found = [
-        Gone(where, f"{pair.key}={text}", name in refused, _REMARKS.get(name, ""))
+        UnsupportedSetting(where, f"{pair.key}={text}", name in refused, _REMARKS.get(name, ""))
         for name, text in names
         if name in refused | ignored
     ]
     if not found and pair.name in refused | ignored:
         text, remark = f"{pair.key}={pair.value}", _REMARKS.get(pair.name, "")
-        found.append(Gone(where, text, pair.name in refused, remark))
+        found.append(UnsupportedSetting(where, text, pair.name in refused, remark))
     return found
 
 
-def unknown(pair: Pair, where: str, release: Release) -> list[Gone]:
+def unknown(pair: Pair, where: str, release: Release) -> list[UnsupportedSetting]:
     """A key of none of the releases up to the last one that is known here."""
-    return [] if release.series > LAST else [Gone(where, f"{pair.key}={pair.value}", True, "no such key")]
+    return (
+        []
+        if release.series > LAST
+        else [UnsupportedSetting(where, f"{pair.key}={pair.value}", True, "no such key")]
+    )
 
 
 def _names(by_release: Mapping[str, str], release: Release) -> set[str]:
@@ -249,7 +253,7 @@ def _names(by_release: Mapping[str, str], release: Release) -> set[str]:
     return {name.lower() for each in names for name in each.split()}
 
 
-def sentences(found: Iterable[Gone], release: Release) -> Iterator[str]:
+def sentences(found: Iterable[UnsupportedSetting], release: Release) -> Iterator[str]:
     """What is refused, and what is ignored."""
     for is_refused, does in ((True, "refuses"), (False, "ignores")):
         listed = [str(each) for each in found if each.is_refused is is_refused]

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from scheduler import UserError
 from sil.slurm.protocol.releases import Release
-from sil.slurm.settings.kept import OF_CLUSTER, Gone, gone, is_known, kept, unknown, why_left_out
+from sil.slurm.settings.kept import (
+    OF_CLUSTER,
+    UnsupportedSetting,
+    gone,
+    is_known,
+    kept,
+    unknown,
+    why_left_out,
+)
 from site_db.files.input_errors import InvalidFile
 from site_db.slurm.lines import Pair, lines_of
 
@@ -177,7 +185,7 @@ class Selection:
         self._release = release
         self._kept = kept(release)
         self.replaced: list[Replaced] = []
-        self.gone: list[Gone] = []
+        self.gone: list[UnsupportedSetting] = []
         self.cannot_start = False
         """Whether the release refuses settings that are kept."""
         self.notes: list[str] = []

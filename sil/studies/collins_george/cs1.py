@@ -26,7 +26,7 @@ from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on
 from sil.studies.rules import (
     Estimate,
     GridSamples,
-    Judged,
+    RuleOutcome,
     above,
     all_positive,
     below,
@@ -147,7 +147,7 @@ PJS: dict[str, Callable[[], AnyScheduler]] = {SHIPPED: Pjs, TEXTBOOK: ReferenceP
 Times = tuple[pl.DataFrame, pl.DataFrame]
 """The times of SJS (jobs, machines, replication) and of PJS (jobs, share, replication, in_parallel), and a
 column of milliseconds for each version."""
-Found = tuple[str, list[Estimate] | Judged]
+Found = tuple[str, list[Estimate] | RuleOutcome]
 """What was found as text, and the cases of the rule."""
 
 

@@ -11,7 +11,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.rigid_allocation import RigidAllocation
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
@@ -46,7 +46,7 @@ def replayed(
     world = World(clock, events, trace, machines, SimMonitor(clock), Rounds())
     ports = OnFreeNodes(clock, world.dispatcher, n_nodes, run_times or UserEstimates())
     nodes = RigidAllocation(ports)
-    manager = StartingManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))
+    manager = NodeManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))
     world.run(runs.arrivals(), manager)
     started = trace.frame(0, 0, "any").filter(pl.col("event") == "run_started")
     return dict(started.select("job", "time_s").iter_rows())

@@ -14,7 +14,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
 from scheduler.managers.rigid_allocation import RigidAllocation
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import (
     Assignment,
     Job,
@@ -63,7 +63,7 @@ class Queue(ByHand):
         estimates = run_times or UserEstimates()
         ports = OnFreeNodes(self.clock, self.dispatcher, n_nodes, estimates, self.monitor)
         nodes = RigidAllocation(ports)
-        self.manager = StartingManager(ports, nodes, scheduler or Rigid(), memoryless=scheduler is None)
+        self.manager = NodeManager(ports, nodes, scheduler or Rigid(), memoryless=scheduler is None)
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:

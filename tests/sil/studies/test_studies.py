@@ -19,7 +19,7 @@ from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
 from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
 from sil.studies.rules import (
     Estimate,
-    Judged,
+    RuleOutcome,
     StudyFailed,
     Verdict,
     above,
@@ -97,7 +97,7 @@ def test_verdict_helpers_shift_and_format_intervals() -> None:
 
 def test_the_distance_is_that_of_the_case_which_decides() -> None:
     cases = [case(3.0, 0.1), case(2.0, 0.1), case(-1.0, 0.1)]
-    assert all_positive(cases, "s") == Judged(Verdict.DOES_NOT_HOLD, "-1 ± 0.178 s")
+    assert all_positive(cases, "s") == RuleOutcome(Verdict.DOES_NOT_HOLD, "-1 ± 0.178 s")
     assert most_positive(cases, "s").distance.startswith("+2 ±")
     unsure = [case(5.0, 0.1), case(4.0, 9.0), case(3.0, 0.1)]
     assert most_positive(unsure, "s").distance.startswith("+3 ±"), "4 ± 9 decides nothing"

@@ -24,7 +24,7 @@ from scheduler.managers.displacement import Displacement, Stops
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PreemptionPolicy, Starvation
 from scheduler.managers.rigid_allocation import RigidAllocation
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import ExecutionRecord
 from scheduler.ports import JobArrived, RunEnded, RunLost, RunPreempted
 from scheduler.resource_manager import RequeueLimit
@@ -365,7 +365,7 @@ def jobs_leave_their_queue_when_the_scheduler_is_asked(
     return answer
 
 
-@instead_of(StartingManager, "on_run_lost")
+@instead_of(NodeManager, "on_run_lost")
 def a_lost_run_asks_for_no_round(correct: Any, self: Any, loss: Any) -> None:
     """The job of a lost run waits, but no round looks for nodes for it."""
     wanted = self.wants_round
@@ -531,7 +531,7 @@ def in_every_seventh_round_a_run_is_displaced_for_nothing(correct: Any, self: An
         self._displace(going_on[0])
 
 
-@breaks_a_policy(StartingManager, "_give")
+@breaks_a_policy(NodeManager, "_give")
 def runs_on_nodes_are_displaced_for_nothing(correct: Any, self: Any, orders: Any) -> None:
     """Now and then, the run that began last makes room for no job."""
     correct(self, orders)
@@ -582,7 +582,7 @@ def an_overdue_run_keeps_its_estimate(correct: Any, self: Any, now_s: float) -> 
     return []
 
 
-@breaks_a_policy(StartingManager, "_started")
+@breaks_a_policy(NodeManager, "_started")
 def a_late_decision_moves_no_estimate(
     correct: Any, self: Any, schedule: Any, jobs: Any, asked_s: float
 ) -> Any:
@@ -659,7 +659,7 @@ def interconnects_do_not_matter(correct: Any, self: Any, subject: Any, up: bool)
     return set() if isinstance(subject, str) else correct(self, subject, up)
 
 
-@instead_of(StartingManager, "on_run_lost")
+@instead_of(NodeManager, "on_run_lost")
 def a_node_found_down_is_not_marked(correct: Any, self: Any, loss: Any) -> None:
     """The monitor reports it soon enough."""
     correct(self, loss._replace(found_down=()))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sil.swarm.case import SCHEDULERS, Case, Machines, drawn
-from sil.swarm.faults import KINDS, Fault, Faulty
+from sil.swarm.faults import KINDS, Fault, FaultyWorld
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import SimClock
 from site_db.files.input_errors import InvalidFile
@@ -42,8 +42,8 @@ def test_a_case_has_only_the_kinds_of_faults_machines_and_schedulers_that_are_as
 
 
 def test_a_fault_that_is_left_out_changes_no_other_one() -> None:
-    def world(*faults: Fault) -> Faulty:
-        faulty = Faulty(SimClock(), 4, 5_000.0)
+    def world(*faults: Fault) -> FaultyWorld:
+        faulty = FaultyWorld(SimClock(), 4, 5_000.0)
         for fault in faults:
             faulty.add(fault, RandomStreams(1))
         return faulty

@@ -19,7 +19,7 @@ from scheduler.rules import (
     Violation,
 )
 from scheduler.testing.rigid import FreeNodesOutline
-from sil.swarm.faulty_schedulers import AsksAgain, Mistakes, WrongScheduler
+from sil.swarm.faulty_schedulers import Mistakes, RetryOnViolation, WrongScheduler
 
 ON_MACHINES = MinMin(), MappingProblem.from_matrix([[3.0, 5.0], [4.0, 2.0], [6.0, inf]])
 ON_NODES = Rigid(), FreeNodesOutline(4, 0, (), ((1, 5.0), (2, 5.0), (4, 5.0)), 0.0).build(1)
@@ -56,10 +56,10 @@ class Rejects(ManagerDecorator):
 
 def test_a_scheduler_is_asked_again_until_it_makes_no_mistake() -> None:
     manager = Rejects(times=3)
-    AsksAgain(manager, Mistakes(0.5, 1.0, 1, last_was_wrong=True)).run_round()
+    RetryOnViolation(manager, Mistakes(0.5, 1.0, 1, last_was_wrong=True)).run_round()
     assert manager.left == 0
 
 
 def test_what_is_rejected_without_a_seeded_mistake_remains_a_fault() -> None:
     with pytest.raises(ScheduleRejected, match="job index 7"):
-        AsksAgain(Rejects(times=1), Mistakes(0.5, 1.0, 1)).run_round()
+        RetryOnViolation(Rejects(times=1), Mistakes(0.5, 1.0, 1)).run_round()

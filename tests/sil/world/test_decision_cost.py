@@ -12,7 +12,7 @@ from scheduler import UserError
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.rigid_allocation import RigidAllocation
-from scheduler.managers.starting_manager import StartingManager
+from scheduler.managers.starting_manager import NodeManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.runs.on_log import Replay
 from sil.settings.decision_costs import check_decision_cost, decision_cost
@@ -74,7 +74,7 @@ def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     outages = iter([(53.0, StateChange((1,), False)), (56.0, StateChange((1,), True))])
     world = World(clock, events, trace, machines, monitor, Rounds(), outages)
     ports = OnFreeNodes(clock, world.dispatcher, 2, UserEstimates(), monitor)
-    world.run(jobs.arrivals(), StartingManager(ports, RigidAllocation(ports), scheduler))
+    world.run(jobs.arrivals(), NodeManager(ports, RigidAllocation(ports), scheduler))
     # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler considers job 2, for which there is no
     # room, until 60 s. Then all of this is reported, and it considers job 1, which is first and needs both.
     assert starts(trace.frame(0, 0, "rigid")) == {1: 70.0, 2: 180.0}
