@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.bench_slurm import replayed
 from benchmarks.record import keep
-from sil.rehearsal.run import Verdict
+from sil.rehearsal.run import JobsVerdict
 from sil.workload.accounting import read_accounting
 from sil.workload.settings import Rules
 from site_db.site_file.machine_names import fold
@@ -266,7 +266,7 @@ def main() -> None:
         rows = [row for row in found if row.get("planted") is is_planted]
         if not rows:
             continue
-        worse = [row for row in rows if row["verdict"] != Verdict.NONE and row["named"] is is_planted]
+        worse = [row for row in rows if row["verdict"] != JobsVerdict.NONE and row["named"] is is_planted]
         print(f"{len(worse)} of {len(rows)} {'planted' if is_planted else 'equal'} cases found")
     print(f"Kept in {keep('rehearsal', SEED, found).name}.")
 

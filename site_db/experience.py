@@ -35,7 +35,7 @@ class MemoryExperience:
     def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
         """The estimate for a job on a machine or cluster and its rule; None if the job may not run there.
 
-        `resource` is an index into `Layout.resources`, `members` the number of a cluster's machines.
+        `resource` is an index into `SiteLayout.resources`, `members` the number of a cluster's machines.
         """
         return self._estimator.estimate(self._layout.index_of(job), resource, job.size, members)
 

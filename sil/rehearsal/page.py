@@ -13,7 +13,7 @@ from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
-from sil.rehearsal.run import Rehearsal, Variant, Verdict, read_rehearsal
+from sil.rehearsal.run import JobsVerdict, Rehearsal, Variant, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, write_page
 from sil.report.tables import duration_text
@@ -50,7 +50,7 @@ def rehearsal_page(found: Rehearsal) -> Page:
     first, *others = month.sentences()
     notices = [Notice("answer", first), *(Notice(kind, text) for text in others)]
     notices += [
-        Notice("answer" if variant.verdict is Verdict.NONE else "refusal", headline(variant))
+        Notice("answer" if variant.verdict is JobsVerdict.NONE else "refusal", headline(variant))
         for variant in found.variants
     ]
     notices += [Notice("fault", f"{text}.", "Fault") for text in found.replayed.faults]

@@ -111,7 +111,7 @@ class RehearsalFile(BaseModel):
     begun: list[int]
 
 
-class Verdict(StrEnum):
+class JobsVerdict(StrEnum):
     """Whether jobs are worse off under a variant."""
 
     REGRESSION = "regression"
@@ -137,11 +137,11 @@ class Variant:
     """Processor-hours until the last submission (`usage`)."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> JobsVerdict:
         worse = [effect for effect in self.effects if effect.is_worse]
         if self.refused_more > 0 or any(effect.is_settled for effect in worse):
-            return Verdict.REGRESSION
-        return Verdict.THIS_MONTH if any(effect.kind == "all" for effect in worse) else Verdict.NONE
+            return JobsVerdict.REGRESSION
+        return JobsVerdict.THIS_MONTH if any(effect.kind == "all" for effect in worse) else JobsVerdict.NONE
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -14,8 +14,8 @@ from sil.studies.fgd_curves import (
     COLUMNS,
     EXACT,
     POLICIES,
-    Case,
     Curves,
+    PublishedCase,
     curves,
     data_files,
     published,
@@ -47,7 +47,7 @@ def study(folder: Path, runner: Runner) -> Findings:
     """All workloads in the folder, with all seeds of which the order of arrivals is known. Raises
     InvalidFile."""
     cases = [
-        Case(workload, policy, seed, _digest(folder, workload))
+        PublishedCase(workload, policy, seed, _digest(folder, workload))
         for workload in workloads(folder)
         for policy in POLICIES
         for seed in seeds(folder, workload)
@@ -73,7 +73,7 @@ def _digest(folder: Path, workload: str) -> str:
     return contents.hexdigest()
 
 
-def _frame(cases: list[Case], found: list[Curves]) -> pl.DataFrame:
+def _frame(cases: list[PublishedCase], found: list[Curves]) -> pl.DataFrame:
     rows = [
         (case.workload, case.policy, int(case.seed), *at)
         for case, of in zip(cases, found, strict=True)

@@ -38,7 +38,7 @@ COLUMNS = range(131)
 """The columns of a curve: the GPUs requested so far, in percent of capacity."""
 
 
-class Experiment(NamedTuple):
+class PublishedTrial(NamedTuple):
     """The arrivals of one seed, and the nodes in order of their tie-breaking rank."""
 
     nodes: Sequence[Node]
@@ -95,7 +95,7 @@ def published_fragmentation(folder: Path) -> dict[tuple[str, str, int], float]:
     return {(row["workload"], row["policy"], int(row["arrived_pct"])): float(row["mean"]) for row in rows}
 
 
-def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
+def read_experiment(folder: Path, workload: str, seed: str) -> PublishedTrial:
     """The arrivals and nodes of one seed. Raises InvalidFile with file and line."""
     pods, order, rank = _of_workload(folder, workload)
     nodes = _nodes(folder)
@@ -107,7 +107,7 @@ def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
     for row in ranked:
         if row["sn"] not in nodes:
             raise row.mistake(f"node '{row['sn']}' is not in nodes.csv")
-    return Experiment([nodes[row["sn"]] for row in ranked], pods, arrivals)
+    return PublishedTrial([nodes[row["sn"]] for row in ranked], pods, arrivals)
 
 
 @lru_cache(1)
@@ -129,7 +129,7 @@ def _file(folder: Path, name: str) -> Path:
     raise InvalidFile(f"{folder}: there is no file {name}.csv or {name}.csv.gz")
 
 
-class Case(NamedTuple):
+class PublishedCase(NamedTuple):
     """One experiment; `data` is a digest of its files."""
 
     workload: str
@@ -146,15 +146,15 @@ class Curves(NamedTuple):
     fragmented: list[float]
 
 
-def curves(cases: Sequence[Case], folder: Path, runner: Runner) -> list[Curves]:
+def curves(cases: Sequence[PublishedCase], folder: Path, runner: Runner) -> list[Curves]:
     return runner.map(_curve, cases, folder)
 
 
-def _curve(folder: Path, case: Case) -> Curves:
+def _curve(folder: Path, case: PublishedCase) -> Curves:
     return curve(read_experiment(folder, case.workload, case.seed), case.policy, int(case.seed))
 
 
-def curve(experiment: Experiment, name: str, seed: int) -> Curves:
+def curve(experiment: PublishedTrial, name: str, seed: int) -> Curves:
     """Pods arrive one by one; one that fits nowhere is dropped, but counts as arrived."""
     nodes = NodeResources(experiment.nodes)
     kinds = {pod.name: nodes.kind_of(pod.request) for pod in experiment.pods.values()}

@@ -25,7 +25,7 @@ from sil.runs.hosting import call_isolated
 from sil.runs.under_test import InProcess
 from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
 from sil.swarm.faults import KINDS
-from sil.swarm.simulation import Verdict, verdict_on
+from sil.swarm.simulation import CaseVerdict, verdict_on
 from sil.workers.executor import Executor, Item
 from sil.world.guard.faults import Died, SchedulerFault
 
@@ -148,13 +148,13 @@ class Swarm:
             return stream(seed, machines[seed // STREAMS % len(machines)], tested.label)
         return drawn(seed, self.kinds, machines, (tested.label,), self.n_jobs, self.n_machines)
 
-    def verdict(self, case: Case) -> Verdict:
+    def verdict(self, case: Case) -> CaseVerdict:
         if self.under_test is None:
             return verdict_on(case)
         try:
             return call_isolated(partial(verdict_on, case, self.under_test), self.under_test)
         except SchedulerFault as fault:  # its process ended
-            return Verdict(Violation(fault.rule, fault.job, fault.message, fault.time_s))
+            return CaseVerdict(Violation(fault.rule, fault.job, fault.message, fault.time_s))
 
     def smallest(self, seed: int, violation: Violation) -> Case:
         """The case of a seed made smaller, with a violation of the same rule."""

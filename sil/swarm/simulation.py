@@ -40,7 +40,7 @@ silent machine is given up."""
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CaseVerdict:
     """The verdict on one case; `facts` are the rows of its trace (`sil.trace.recorder.ROW`)."""
 
     violation: Violation | None
@@ -49,12 +49,12 @@ class Verdict:
 
 def verdict_on(
     case: Case, under_test: InProcess | None = None, host: Host = HERE, journal: Journal | None = None
-) -> Verdict:
+) -> CaseVerdict:
     """Carry out a case, with its scheduler or with another one or a whole resource manager that is not built
     in. A fault of it is a violation, too. Without a `journal`, a manager that crashes has one in memory."""
     simulation = _Simulation(case, under_test, host, MemoryJournal() if journal is None else journal)
     violation = simulation.violation()
-    return Verdict(violation, simulation.facts())
+    return CaseVerdict(violation, simulation.facts())
 
 
 class _Simulation:

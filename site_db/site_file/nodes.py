@@ -74,7 +74,7 @@ def request_of(table: RequestTable | None) -> Request:
 
 
 def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
-    """What the jobs of each class request, as they get it (`Cluster.as_allocated`)."""
+    """What the jobs of each class request, as they get it (`SiteNodes.as_allocated`)."""
     return {table.name: cluster.as_allocated(request_of(table.request)) for table in site.job_classes}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sil import rehearse
-from sil.rehearsal.run import Verdict, read_rehearsal
+from sil.rehearsal.run import JobsVerdict, read_rehearsal
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from tests.commands import sil
@@ -72,10 +72,10 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     assert found.reproduction.all.near == 1.0
     planted = {variant.name: variant for variant in found.variants}
     of_bug = next(variant for name, variant in planted.items() if "bug" in name)
-    assert of_bug.verdict is not Verdict.NONE
+    assert of_bug.verdict is not JobsVerdict.NONE
     assert ("long: Nodes", "n[1-2]", "n1") in of_bug.settings
     harmless = next(variant for name, variant in planted.items() if "bug" not in name and "1001" in name)
-    assert harmless.verdict is Verdict.NONE
+    assert harmless.verdict is JobsVerdict.NONE
     assert (out / "rehearsal.html").stat().st_size > 10_000
 
 
@@ -91,5 +91,5 @@ def test_a_rehearsal_in_python_counts_refused_jobs_but_not_those_that_ran_at_the
     found = rehearse(log, conf, down, fewer, folder=tmp_path / "out", progress=False)
     assert found.reproduction.all.jobs == 2
     verdicts = [(each.verdict, each.refused_more) for each in found.variants]
-    assert verdicts == [(Verdict.REGRESSION, 2), (Verdict.NONE, 0)]
+    assert verdicts == [(JobsVerdict.REGRESSION, 2), (JobsVerdict.NONE, 0)]
     assert (tmp_path / "out" / "rehearsal.html").is_file()

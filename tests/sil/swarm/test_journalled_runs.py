@@ -11,7 +11,7 @@ import pytest
 from scheduler.durability.journal import JournalEntry
 from sil.swarm.case import Case, Machines, drawn
 from sil.swarm.faults import Fault
-from sil.swarm.simulation import Verdict, verdict_on
+from sil.swarm.simulation import CaseVerdict, verdict_on
 from site_db.journals import ChainedJournal, DatabaseJournal, FileJournal
 from site_db.store import Address
 
@@ -47,7 +47,7 @@ def case_of(seed: int, n_jobs: int) -> Case:
     return replace(case, faults=(*(fault for fault in case.faults if fault.kind != CRASHES.kind), CRASHES))
 
 
-def verdict_from(kind: str, case: Case, path: Path) -> Verdict:
+def verdict_from(kind: str, case: Case, path: Path) -> CaseVerdict:
     """The facts of a case whose journal is durable, and whether a rule was broken."""
     journal = OpenedAnew(lambda: OPEN[kind](path))
     try:
