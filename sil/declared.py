@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter
+from math import isfinite
 from numbers import Integral, Real
 from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -75,7 +76,8 @@ class Field(NamedTuple):
             return value
         is_whole = int in (self.kind, *get_args(self.kind))
         is_number = isinstance(value, Integral if is_whole else Real) and not isinstance(value, bool)
-        if not is_number or not (least is None or value >= least) or not (most is None or value <= most):
+        is_bounded = is_number and (least is None or value >= least) and (most is None or value <= most)
+        if not is_bounded or not isfinite(value):
             bounds = "" if least is None else f" from {least:g}"
             bounds += " on" if most is None else f" to {most:g}"
             raise UserError(f"{name} is {value!r}; expected a {'whole ' if is_whole else ''}number{bounds}")

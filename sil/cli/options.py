@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from copy import copy
 from dataclasses import MISSING
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
@@ -78,7 +78,12 @@ def _as_option(field: Field) -> Shown:
     parameter = Parameter(
         name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, _info(field)]
     )
-    return Shown(parameter, option, operator.not_ if is_off else lambda value: value)
+    return Shown(parameter, option, operator.not_ if is_off else partial(_checked, field, option))
+
+
+def _checked(field: Field, option: str, value: Any) -> Any:
+    """The value of an option. Typer checks bounds, but not whether a number is finite. Raises UserError."""
+    return field.checked(value, option) if isinstance(value, float) else value
 
 
 def _option(field: Field) -> str:

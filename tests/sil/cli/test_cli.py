@@ -462,6 +462,14 @@ def test_clusters_that_cannot_be_used_are_rejected_with_their_line(
         read_problem(Path(matrix), clusters=Path(file))
 
 
+def test_a_limit_that_is_not_finite_is_refused(here: Path) -> None:
+    result = sil("replay", "log.swf", "--decision-limit", "inf")
+    assert (result.exit_code, result.output) == (
+        2,
+        "Error: --decision-limit is inf; expected a number from 0.001 on\n",
+    )
+
+
 def test_the_decision_limit_of_a_mapping_can_be_set(here: Path) -> None:
     names = ("--scheduler", "tests.faulty:NeverReturns", "--decision-limit", "0.1")
     result = sil("schedule", matrix_file(here, "csv"), *names)
