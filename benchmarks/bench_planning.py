@@ -18,7 +18,7 @@ from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.ranking import Criteria, Ranking, rank_options
+from sil.planning.ranking import Criteria, OptionRanking, rank_options
 from sil.planning.runs import OptionSamples
 from sil.settings import files
 from sil.workers.executor import Inline
@@ -75,7 +75,7 @@ EQUAL = [
 ]
 
 
-def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking:
+def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> OptionRanking:
     """The ranking of the offers."""
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)

@@ -28,7 +28,7 @@ from sil.slurm.running import How, running
 from sil.trace.facts import TIMINGS
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf import read_swf
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 SEED = 1
 RUNS = 2
@@ -43,9 +43,9 @@ LIKE_EASY = (
 )
 
 
-def cluster_of(n_nodes: int) -> Cluster:
+def cluster_of(n_nodes: int) -> SiteNodes:
     node = Node(64, 256_000, partitions=BATCH)
-    return Cluster({f"n{k:05d}": node for k in range(n_nodes)}, {"batch": Partition("batch")}, {})
+    return SiteNodes({f"n{k:05d}": node for k in range(n_nodes)}, {"batch": Partition("batch")}, {})
 
 
 def short_jobs(n_nodes: int) -> JobLog:

@@ -17,7 +17,7 @@ from scheduler.rules import Violation
 from sil.isolation.host import HERE
 from sil.runs.simulation import Disturbances, Simulation
 from sil.swarm.campaign import Swarm, found_by
-from sil.swarm.case import Case, Machines, drawn
+from sil.swarm.case import Case, SiteKind, drawn
 from sil.swarm.simulation import verdict_on
 from sil.swarm.sites import SITES, CaseScheduler
 from sil.workers.executor import Executor, Item
@@ -31,9 +31,9 @@ CASES_OF_AN_ITEM = 25
 OF_A_SWARM = 4_000
 
 
-def cases() -> dict[Machines, list[Case]]:
+def cases() -> dict[SiteKind, list[Case]]:
     """The cases of the first seeds that have this size."""
-    found: dict[Machines, list[Case]] = {machines: [] for machines in Machines}
+    found: dict[SiteKind, list[Case]] = {machines: [] for machines in SiteKind}
     for case in map(drawn, count()):
         if (len(case.jobs), case.n_machines, len(case.faults)) == (JOBS, MACHINES, FAULTS):
             found[case.machines].append(case)

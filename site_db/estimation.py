@@ -47,7 +47,7 @@ class PlaceKind(StrEnum):
     CLUSTER = "cluster"
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """The subject of statistics: a machine, all machines of a class, or a cluster with `members`."""
 
     kind: PlaceKind
@@ -55,7 +55,7 @@ class Place(NamedTuple):
     members: int = 0
 
 
-Cell = tuple[int, Place]
+Cell = tuple[int, RunPlace]
 """A job class (by index) in a place."""
 
 
@@ -87,7 +87,7 @@ class ExecutionEstimate:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SiteLayout:
     """The part of a site that estimates depend on, by index in site order.
 
     `staff_s[c]` has the places where job class c may run (machine classes and whole clusters), each with the
@@ -101,7 +101,7 @@ class Layout:
     rating_of_machine: tuple[float | None, ...]
     clusters: tuple[str, ...]
     members: tuple[tuple[int, ...], ...]
-    staff_s: tuple[Mapping[Place, float | None], ...]
+    staff_s: tuple[Mapping[RunPlace, float | None], ...]
     slots: Slots
 
     @cached_property
@@ -114,13 +114,13 @@ class Layout:
         """Number of members of each cluster."""
         return tuple(len(members) for members in self.members)
 
-    def places_of(self, resource: int, n_machines: int) -> tuple[Place, ...]:
+    def places_of(self, resource: int, n_machines: int) -> tuple[RunPlace, ...]:
         """The places whose statistics include a run on a resource."""
         c = resource - len(self.machines)
         if c >= 0:
-            return (Place(PlaceKind.CLUSTER, c, n_machines),)
+            return (RunPlace(PlaceKind.CLUSTER, c, n_machines),)
         k = self.class_of_machine[resource]
-        return Place(PlaceKind.MACHINE_CLASS, k), Place(PlaceKind.MACHINE, resource)
+        return RunPlace(PlaceKind.MACHINE_CLASS, k), RunPlace(PlaceKind.MACHINE, resource)
 
     def index_of(self, job: Job) -> int:
         """The index of the job's class. Raises ValueError for an unknown class."""
@@ -139,7 +139,7 @@ class Estimator:
     """Estimates from statistics by the table above. Rows of the ETC matrix are cached until the statistics of
     their job class change."""
 
-    def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
+    def __init__(self, layout: SiteLayout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
         self._statistics: dict[Cell, RunStatistics] = {}
         self._individual_runs: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
@@ -217,7 +217,7 @@ class Estimator:
         available = self._layout.sizes[cluster] if members is None else members
         return self._on_cluster(job_class, cluster, available, size)
 
-    def statistics_of(self, job_class: int, place: Place) -> RunStatistics:
+    def statistics_of(self, job_class: int, place: RunPlace) -> RunStatistics:
         """The statistics of a job class in a place."""
         return self._statistics.get((job_class, place), RunStatistics())
 
@@ -256,8 +256,8 @@ class Estimator:
         return np.array(row)
 
     def _on_machine(self, c: int, j: int, size: float | None) -> ExecutionEstimate | None:
-        whole_class = Place(PlaceKind.MACHINE_CLASS, self._layout.class_of_machine[j])
-        own = self.statistics_of(c, Place(PlaceKind.MACHINE, j))
+        whole_class = RunPlace(PlaceKind.MACHINE_CLASS, self._layout.class_of_machine[j])
+        own = self.statistics_of(c, RunPlace(PlaceKind.MACHINE, j))
         if own.count >= ENOUGH_RUNS_OF_ONE_MACHINE and whole_class in self._layout.staff_s[c]:
             return ExecutionEstimate.of(own, Rule.MACHINE, size)
         alike = [(self.statistics_of(c, whole_class), Rule.MACHINE_CLASS)]
@@ -267,18 +267,18 @@ class Estimator:
         # A cluster that is unavailable now is estimated with all members.
         n = self._layout.sizes[x]
         k = available or n
-        same = self.statistics_of(c, Place(PlaceKind.CLUSTER, x, k))
+        same = self.statistics_of(c, RunPlace(PlaceKind.CLUSTER, x, k))
         runs = [(same, Rule.CLUSTER)]
         if same.count < ENOUGH_RUNS:
             sizes = sorted(self._members_of_runs.get((c, x), ()))
-            seen = ((self._statistics[c, Place(PlaceKind.CLUSTER, x, m)], m / k) for m in sizes)
+            seen = ((self._statistics[c, RunPlace(PlaceKind.CLUSTER, x, m)], m / k) for m in sizes)
             runs.append((merged([one.scaled(factor) for one, factor in seen]), Rule.MEMBERS))
-        return self._by_rules(c, Place(PlaceKind.CLUSTER, x), runs, self._ratings[x], size, slower=n / k)
+        return self._by_rules(c, RunPlace(PlaceKind.CLUSTER, x), runs, self._ratings[x], size, slower=n / k)
 
     def _by_rules(
         self,
         c: int,
-        place: Place,
+        place: RunPlace,
         runs: Sequence[tuple[RunStatistics, Rule]],
         rating: float | None,
         size: float | None,
@@ -313,7 +313,7 @@ class Estimator:
                 [
                     seen.scaled(rating)
                     for which, (rating, size) in enumerate(zip(ratings, sizes, strict=True))
-                    if rating is not None and (seen := self._statistics.get((c, Place(kind, which, size))))
+                    if rating is not None and (seen := self._statistics.get((c, RunPlace(kind, which, size))))
                 ]
             )
         return self._merged[c, kind]

@@ -15,7 +15,7 @@ from site_db import schema
 from site_db.experience import MemoryExperience, StatisticsReader, expected_times
 from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import Key, read_stored_as_of, write_snapshots, write_stored
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, with_cluster
 from site_db.site_file.relations import in_site_order
@@ -99,7 +99,7 @@ def exported(session: Session, site: str) -> SiteFile:
 class ImportedNodes(NamedTuple):
     """The nodes that a site has now, and sentences on what else changed, or is not known."""
 
-    cluster: Cluster
+    cluster: SiteNodes
     is_new: bool
     """Whether there was no such site."""
     notes: list[str]
@@ -135,7 +135,7 @@ def import_nodes(session: Session, site: str, conf: Path, now_unix_s: float) -> 
     return ImportedNodes(cluster_of(file), is_new, [*_notes(before, file, cluster)])
 
 
-def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
+def _notes(before: SiteFile, file: SiteFile, cluster: SiteNodes) -> Iterator[str]:
     unlimited = [table.name for table in file.partitions if table.name not in cluster.partitions]
     if unlimited:
         of, them = ("partition", "it") if len(unlimited) == 1 else ("the partitions", "them")

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job, JobId
-from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
+from site_db.estimation import Cell, Estimator, ExecutionEstimate, PlaceKind, RunPlace, SiteLayout
 from site_db.history.statistics import RunStatistics
 from site_db.history.stored_statistics import Key, read_moments, read_stored_as_of
 from site_db.schema import ExecutionHistoryRow, JobClassRow, JobRow, PredictionRow, SourceRow
@@ -20,7 +20,7 @@ from site_db.sites import SiteReader
 class MemoryExperience:
     """The scheduler's Experience port in memory: it starts from statistics and learns from completed runs."""
 
-    def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
+    def __init__(self, layout: SiteLayout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
         self._estimator = Estimator(layout, statistics)
 
@@ -54,7 +54,7 @@ Expect = Callable[[str, str], float | None]
 """Expected seconds of a job class on a machine class, or on a whole cluster; None where it cannot run."""
 
 
-def expected_times(layout: Layout, experience: MemoryExperience) -> Expect:
+def expected_times(layout: SiteLayout, experience: MemoryExperience) -> Expect:
     """Expected seconds on machines of a class, and on clusters, by the names of a site."""
     first_of = {kind: j for j, kind in reversed(list(enumerate(layout.class_of_machine)))}
     resources = {name: first_of[kind] for kind, name in enumerate(layout.machine_classes) if kind in first_of}
@@ -100,7 +100,7 @@ class StatisticsReader:
         job_class, which = self._job_class.get(key.job_class_id), self._places[kind].get(id)
         if job_class is None or which is None:
             return None
-        return job_class, Place(kind, which, key.members or 0)
+        return job_class, RunPlace(kind, which, key.members or 0)
 
 
 MOST_ERRORS = 200_000

@@ -16,7 +16,7 @@ from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
-from site_db.estimation import Layout, Place, PlaceKind
+from site_db.estimation import PlaceKind, RunPlace, SiteLayout
 from site_db.files.readers import Memory
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
@@ -202,7 +202,7 @@ class SiteReader:
             for u in self.tables("users")
         ]
 
-    def layout(self) -> Layout:
+    def layout(self) -> SiteLayout:
         """The site for estimates."""
         machine_classes, clusters, machines = (
             {name: index for index, name in enumerate(self.ids(kind))}
@@ -216,14 +216,14 @@ class SiteReader:
             (PlaceKind.CLUSTER, clusters, "parallel_s", "parallel_commands"),
         )
 
-        def staff_s(k: PlainTable) -> dict[Place, float | None]:
+        def staff_s(k: PlainTable) -> dict[RunPlace, float | None]:
             return {
-                Place(kind, places[name]): k[times_s].get(name)
+                RunPlace(kind, places[name]): k[times_s].get(name)
                 for kind, places, times_s, commands in kinds
                 for name in (*k[times_s], *k[commands])
             }
 
-        return Layout(
+        return SiteLayout(
             tuple(self.ids("job_classes")),
             tuple(machines),
             tuple(machine_classes),

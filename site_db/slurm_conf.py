@@ -13,7 +13,7 @@ from pathlib import Path
 from scheduler.node_request import Node, Partition
 from site_db.files.input_errors import InvalidFile
 from site_db.files.readers import Memory
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of
 from site_db.slurm.nodes import hardware_of, hosts, licences_of, order_of_service, partition_of, takes_no_jobs
@@ -27,7 +27,7 @@ _DEEPEST = 40
 """How deep sets of nodes may contain one another."""
 
 
-def read_cluster(path: Path) -> Cluster:
+def read_cluster(path: Path) -> SiteNodes:
     """The nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`, `scontrol show
     partition` (both also with `--json`) or `sinfo --json`.
 
@@ -111,7 +111,7 @@ class _Found:
         if takes_no_jobs(line.get("state")):
             self.down.append((line.values["nodename"], line))
 
-    def cluster(self, notes: list[str]) -> Cluster:
+    def cluster(self, notes: list[str]) -> SiteNodes:
         members: dict[str, set[str]] = {name: {*node.partitions} for name, node in self.nodes.items()}
         for name, (_, line) in self.partitions.items():
             for node in self._expanded(line.get("nodes"), line, f"partition {name} lists"):
@@ -126,7 +126,7 @@ class _Found:
             for name, (partition, _) in self.partitions.items()
         }
         has_memory = "memory" in (self._setting("selecttypeparameters") or "memory")
-        return Cluster(
+        return SiteNodes(
             {name: replace(node, partitions=frozenset(members[name])) for name, node in self.nodes.items()},
             partitions,
             self.threads,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
-    from site_db.site_file.cluster import Cluster
+    from site_db.site_file.cluster import SiteNodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: 
     return read_events(path, log)
 
 
-def _print_notes_on_nodes(cluster: Cluster, schedulers: Sequence[UnderTest]) -> None:
+def _print_notes_on_nodes(cluster: SiteNodes, schedulers: Sequence[UnderTest]) -> None:
     """Print what the model of the nodes leaves out; a controller with a slurm.conf reads all of that."""
     from sil.runs.under_test import SlurmProgram
 

@@ -22,7 +22,7 @@ from site_db.files.formats import is_whole
 
 if TYPE_CHECKING:
     from scheduler.rules import Violation
-    from sil.swarm.campaign import Findings, Swarm
+    from sil.swarm.campaign import CampaignFindings, Swarm
     from sil.swarm.case import Case
 
 MOST_SHRUNK = 5
@@ -158,7 +158,7 @@ def _carry_out(tested: Swarm, case: Case, as_json: bool) -> None:
         console.print_line("No rule is broken.")
 
 
-def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
+def _report(found: CampaignFindings, tested: Swarm, unreached: bool) -> None:
     from sil.swarm.campaign import all_lines, relative
 
     rows = [
@@ -186,7 +186,7 @@ def _report(found: Findings, tested: Swarm, unreached: bool) -> None:
         console.print_line(f"{relative(path)}: not reached: {numbers}")
 
 
-def _sentences(found: Findings, smallest: dict[int, Path], command: list[str]) -> list[str]:
+def _sentences(found: CampaignFindings, smallest: dict[int, Path], command: list[str]) -> list[str]:
     sentences = [
         f"seed {seed}: {_sentence(violation)}"
         + (f" Replay: {shlex.join([*command, str(smallest[seed])])}" if seed in smallest else "")

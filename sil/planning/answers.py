@@ -15,8 +15,8 @@ from sil.planning.checks import added_nodes, idle_parts, mistakes
 from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
-from sil.planning.ranking import Criteria, Effect, Ranking, rank_options
-from sil.planning.runs import GoalNeverMeasured, OptionSamples, Refused
+from sil.planning.ranking import Criteria, Effect, OptionRanking, rank_options
+from sil.planning.runs import GoalNeverMeasured, OptionSamples, RefusedShares
 from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
 from sil.planning.sites import OnLog, OnSite
 from sil.runs.scenario import DoesNotFit
@@ -69,14 +69,14 @@ class Answer:
 
     scheduler: str
     base: Option
-    refused: Refused
-    marginal: Ranking | None
+    refused: RefusedShares
+    marginal: OptionRanking | None
     best_buy: BestBuy | None
     size: Size | None
-    retire: Ranking | None
+    retire: OptionRanking | None
 
     @property
-    def rankings(self) -> dict[str, Ranking]:
+    def rankings(self) -> dict[str, OptionRanking]:
         """The rankings of options by question."""
         best = None if self.best_buy is None else self.best_buy.ranking
         found = {EACH_OFFER: self.marginal, BEST_BUY: best, RETIRE: self.retire}
@@ -120,7 +120,7 @@ class Answers:
                 for option in options:
                     yield answer.scheduler, question, option
 
-    def effects(self) -> Iterator[tuple[str, str, Ranking, Effect]]:
+    def effects(self) -> Iterator[tuple[str, str, OptionRanking, Effect]]:
         """Each effect, with its scheduler, question and ranking."""
         for answer in self.answers:
             for question, ranking in answer.rankings.items():

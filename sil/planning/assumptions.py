@@ -10,9 +10,9 @@ from scheduler.messages import counted
 from sil.planning.answers import BEST_BUY, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.ranking import Ranking
+from sil.planning.ranking import OptionRanking
 from sil.planning.recommendation import listed, share_text
-from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, Refused
+from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, RefusedShares
 from sil.planning.verdicts import PairVerdict
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.replays import Estimates
@@ -197,7 +197,7 @@ def _of_answer(plan: Plan, answer: Answer) -> Iterator[str]:
     yield from _of_refused(answer.refused)
 
 
-def _of_refused(refused: Refused) -> Iterator[str]:
+def _of_refused(refused: RefusedShares) -> Iterator[str]:
     by_share = sorted(refused.reasons.items(), key=lambda reason: -max(reason[1].values()))
     for why, shares in by_share:
         units = [unit for unit in (CORE_HOURS, GPU_HOURS) if shares[unit]]
@@ -246,7 +246,7 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
         )
 
 
-def _by_reason(ranking: Ranking, one: str, others: Sequence[str]) -> dict[str, list[str]]:
+def _by_reason(ranking: OptionRanking, one: str, others: Sequence[str]) -> dict[str, list[str]]:
     """The options whose differences to `one` have no interval, by the reason."""
     found: dict[str, list[str]] = {}
     for other in others:
@@ -255,7 +255,7 @@ def _by_reason(ranking: Ranking, one: str, others: Sequence[str]) -> dict[str, l
     return found
 
 
-def _pairs(ranking: Ranking, verdict: PairVerdict) -> Iterator[tuple[str, list[str]]]:
+def _pairs(ranking: OptionRanking, verdict: PairVerdict) -> Iterator[tuple[str, list[str]]]:
     """An option, and those behind it against which it has this verdict; if only the first matters, it and
     the option to recommend, which is compared with the cheaper ones."""
     names = [effect.option.name for effect in ranking.effects]

@@ -16,7 +16,7 @@ from sil.runs.scenario import Scenario
 from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JOB_CLASS, queue_of
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.site_file.tables import SiteFile
 
@@ -143,7 +143,7 @@ def _of_times(change: NotionalTable, is_observed: bool, known: set[str]) -> Iter
         )
 
 
-def _of_nodes(before: Cluster, after: Cluster, requests: Sequence[Request]) -> Iterator[str]:
+def _of_nodes(before: SiteNodes, after: SiteNodes, requests: Sequence[Request]) -> Iterator[str]:
     """Added or changed nodes that no job can use, and what no job requests of them."""
     added = [node for name, node in after.nodes.items() if name not in before.nodes]
     if added and not any_runs_on(added, requests):

@@ -19,7 +19,7 @@ from sil.site.site_in_use import SiteInUse
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import WEEK_S, n_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes, Spread, Variation
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 Floats = NDArray[np.float64]
 QUANTILES = (np.arange(200) + 0.5) / 200
@@ -89,7 +89,7 @@ def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand]
     return None if per_s is None else list(_drawn(scenario, kinds, per_s))
 
 
-def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
+def _observed(log: JobLog, span_s: float, cluster: SiteNodes, n_kinds: int) -> Iterator[Demand]:
     """The jobs of a log in `span_s`. They run as long as they did, wherever they run."""
     possible = [_admitted(request, cluster) for request in log.requests]
     longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in possible]}).with_row_index("request")
@@ -134,7 +134,7 @@ def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray
     return cut
 
 
-def _admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
+def _admitted(request: Request, cluster: SiteNodes) -> tuple[Request, float]:
     """The request in those of its partitions that admit so many nodes, and the longest time limit there.
 
     Without any such partition, the limit is -inf.

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import polars as pl
 
 from sil.planning.answers import RETIRE, Answers
-from sil.planning.ranking import Effect, Ranking
+from sil.planning.ranking import Effect, OptionRanking
 from sil.planning.verdicts import PairVerdict
 from sil.report.figures import PALETTE, SHAPES, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
@@ -73,7 +73,7 @@ def classes_frame(answers: Answers) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**names, **gains}, orient="row")
 
 
-def rank_text(ranking: Ranking, effect: Effect) -> str:
+def rank_text(ranking: OptionRanking, effect: Effect) -> str:
     """The rank, or the range of possible ranks; = is a tie. If only the first option matters, the verdict
     against the recommended one."""
     name, standings = effect.option.name, ranking.standings
@@ -84,7 +84,7 @@ def rank_text(ranking: Ranking, effect: Effect) -> str:
     return f"{best}{tied}" if best == worst else f"{best} to {worst}"
 
 
-def _cells(ranking: Ranking, effect: Effect) -> tuple[str | float | int | None, ...]:
+def _cells(ranking: OptionRanking, effect: Effect) -> tuple[str | float | int | None, ...]:
     """From "option" to the end of SCHEMA."""
     standings, name, per_price = ranking.standings, effect.option.name, effect.per_price
     not_settled = standings.that_are(PairVerdict.UNSETTLED, name)

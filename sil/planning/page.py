@@ -19,7 +19,7 @@ from sil.planning.effects import (
 )
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.ranking import Ranking
+from sil.planning.ranking import OptionRanking
 from sil.planning.recommendation import figure, interval, money, percentage
 from sil.planning.searches import Size
 from sil.report import FigureKind
@@ -106,7 +106,7 @@ def sections(answers: Answers) -> Iterator[Section]:
 
 
 def _options(
-    goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str, letters: Mapping[str, str]
+    goals: Sequence[GoalTable], title: str, ranking: OptionRanking, base: str, letters: Mapping[str, str]
 ) -> Section:
     """`letters` are those of the chart, if it has these options."""
     first, *others = goals
@@ -144,7 +144,7 @@ def _options(
     return _section(title, note, rows)
 
 
-def _classes(title: str, ranking: Ranking, base: str) -> Iterator[Section]:
+def _classes(title: str, ranking: OptionRanking, base: str) -> Iterator[Section]:
     """The classes that gain or lose most by any option; no table if none does."""
     largest: dict[str, float] = {}
     for effect in ranking.effects:

@@ -24,7 +24,7 @@ from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.statistics import Interval, Sample, differences
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.runs import CLASS, OptionSamples
-from sil.planning.verdicts import Demand, PairVerdict, Standings, looks
+from sil.planning.verdicts import JointConfidence, PairVerdict, Standings, looks
 
 OnLook = Callable[[int, int], None]
 """Called at each look with the number of replications and of pairs that are not settled."""
@@ -66,7 +66,7 @@ class Criteria:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class OptionRanking:
     """The effects of options, the best first, and the verdicts between them; `base_means` are the means of
     the base by goal. `choice` is the option to recommend, and `against_choice` the gains of the others less
     its own. Of pairs that are not settled, `no_interval` says why their differences have none, and
@@ -98,7 +98,7 @@ def rank_options(
     options: Sequence[Option],
     criteria: Criteria = Criteria(),
     on_look: OnLook = lambda n, unsettled: None,
-) -> Ranking:
+) -> OptionRanking:
     """Replicate until the ranking is settled, or `most_replications` are done."""
     race, base = _Race(samples, options, criteria), criteria.base
     n: int | None = race.looks[0]
@@ -117,7 +117,7 @@ def rank_options(
     choice = race.choice(best_first[0].option.name)
     against = {name: race.against(name, choice) for name in effects if name != choice}
     no_interval, n_needed = race.not_settled()
-    return Ranking(criteria, means, best_first, race.standings, choice, against, no_interval, n_needed)
+    return OptionRanking(criteria, means, best_first, race.standings, choice, against, no_interval, n_needed)
 
 
 class _Race:
@@ -131,7 +131,7 @@ class _Race:
         self._base = criteria.base
         self.looks = looks(plan.first_replications, plan.replications)
         n_pairs = len(options) * (len(options) - 1) // 2 + max(len(options), criteria.chosen_from)
-        self._demand = Demand(plan.confidence, n_pairs, len(self.looks))
+        self._demand = JointConfidence(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))
         self._against_base = dict.fromkeys(self._options, PairVerdict.UNSETTLED)
         self._identity = {option.name: samples.identity(option) for option in (criteria.base, *options)}

@@ -11,7 +11,7 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.ranking import Effect, Ranking
+from sil.planning.ranking import Effect, OptionRanking
 from sil.planning.searches import Size
 from sil.planning.verdicts import PairVerdict
 
@@ -117,7 +117,7 @@ def _open(plan: Plan, effect: Effect, answer: Answer) -> str:
     )
 
 
-def _cheaper(ranking: Ranking) -> str:
+def _cheaper(ranking: OptionRanking) -> str:
     if not ranking.cheaper:
         return ""
     least, others = ranking.cheaper[0], len(ranking.cheaper) - 1

@@ -129,7 +129,7 @@ class GoalNeverMeasured(UserError):
     """A run had no job of a goal's class or queue. The message is one sentence for the user."""
 
 
-class Refused(NamedTuple):
+class RefusedShares(NamedTuple):
     """The share of jobs that are refused, and on nodes the shares by reason."""
 
     share: float
@@ -178,7 +178,7 @@ class OptionSamples:
     def count(self, option: Option) -> int:
         return len(self._measured.get(option.name, ()))
 
-    def refused(self, option: Option) -> Refused:
+    def refused(self, option: Option) -> RefusedShares:
         """The mean shares of arrived jobs that were refused."""
         found = self._measured.get(option.name, [])
 
@@ -187,7 +187,7 @@ class OptionSamples:
 
         reasons = sorted({why for measures in found for why in _reasons(measures)})
         by_reason = {why: {unit: mean(refused_key(unit, why)) for unit in UNITS} for why in reasons}
-        return Refused(mean(REFUSED), by_reason)
+        return RefusedShares(mean(REFUSED), by_reason)
 
     def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
         """The values of a goal, the first by default, in the first n replications."""

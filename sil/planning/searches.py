@@ -19,9 +19,9 @@ import numpy as np
 from sil.outcome.statistics import Interval, has_spread, n_different
 from sil.planning.options import Counts, Option, affordable, bought, is_affordable, only, with_more
 from sil.planning.plan_file import Plan
-from sil.planning.ranking import Criteria, OnLook, Ranking, rank_options
+from sil.planning.ranking import Criteria, OnLook, OptionRanking, rank_options
 from sil.planning.runs import OptionSamples
-from sil.planning.verdicts import FEWEST_FOR_A_TIE, Demand, PairVerdict, looks
+from sil.planning.verdicts import FEWEST_FOR_A_TIE, JointConfidence, PairVerdict, looks
 
 MOST_ENUMERATED = 200
 MOST_CONTENDERS = 6
@@ -36,7 +36,7 @@ class BestBuy:
     """`tried` combinations of `possible` ones; `ranking` compares the best few. With those `left_out` the
     site could not carry the forecast, or they exclude each other."""
 
-    ranking: Ranking
+    ranking: OptionRanking
     tried: int
     possible: int
     left_out: tuple[Option, ...] = ()
@@ -181,7 +181,7 @@ def size(samples: OptionSamples, carries: Callable[[Option], bool], on_look: OnL
     assert plan.size is not None
     offer, target = plan.offer(plan.size.offer), plan.size.target
     at = looks(plan.first_replications, plan.replications)
-    demand = Demand(plan.confidence, 2 + ceil(log2(offer.limit + 1)), len(at))
+    demand = JointConfidence(plan.confidence, 2 + ceil(log2(offer.limit + 1)), len(at))
     steps: list[Step] = []
 
     def step(count: int, option: Option) -> Step:

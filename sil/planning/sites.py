@@ -37,7 +37,7 @@ from sil.workload.settings import Rules
 from sil.workload.slices import equal_slices, with_warm_up
 from sil.world.actual_runtimes import RandomStreams
 from site_db.files.readers import digest
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.store import Address
 
@@ -171,7 +171,7 @@ def refused_shares(scenario: NodesScenario, refused: Collection[int]) -> dict[st
     }
 
 
-def _reason(job: Job, cluster: Cluster) -> str:
+def _reason(job: Job, cluster: SiteNodes) -> str:
     """Why a job is refused: what no partition it names allows, what the site lacks, else its rules."""
     request = job.request or Request()
     names = sorted(request.partitions)

@@ -43,7 +43,7 @@ FEWEST_FOR_A_TIE = 59
 
 
 @dataclass(frozen=True)
-class Demand:
+class JointConfidence:
     """The simultaneous confidence of all statements about `pairs` pairs at `looks` looks."""
 
     confidence: float

@@ -28,7 +28,7 @@ NOTICEABLE = 0.05
 
 
 @dataclass(frozen=True)
-class Effect:
+class MeanDifference:
     """The difference of the means of a quantity, for jobs that have something in common: under a variant,
     less under the present settings. `scatter` is the same for a second run of the latter."""
 
@@ -73,7 +73,7 @@ class Effect:
 
 def effects(
     groups: pl.DataFrame, before: pl.DataFrame, again: pl.DataFrame, variant: pl.DataFrame
-) -> list[Effect]:
+) -> list[MeanDifference]:
     """The effects on all jobs, and on each group with enough of them. `groups` has a column for each of
     KINDS; the others are tables like jobs.csv: of the present settings, of a second run with these, of the
     variant.
@@ -101,7 +101,7 @@ def effects(
             if change is not None and scatter is not None:
                 mean = float(old[quantity].mean())  # type: ignore[arg-type]
                 differences = change.difference, scatter.difference
-                found.append(Effect(kind, name, quantity, change.jobs, mean, *differences))
+                found.append(MeanDifference(kind, name, quantity, change.jobs, mean, *differences))
     return found
 
 

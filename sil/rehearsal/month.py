@@ -31,7 +31,7 @@ from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.reader import ELIGIBLE, heterogeneous
 from site_db.jobs.sacct.times import unix_times, zone_named
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import fold
 
 EVENTS, RESERVATIONS = "events.txt", "reservations.txt"
@@ -152,14 +152,16 @@ class Month:
 
 
 @dataclass(frozen=True)
-class Period:
+class RehearsalPeriod:
     """From when on accounting is replayed, and from when on jobs count; seconds since 1970."""
 
     begin_s: float
     counts_from_s: float
 
     @classmethod
-    def of(cls, jobs: list[LoggedJob], since: datetime | None, warm_up_days: float, where: object) -> Period:
+    def of(
+        cls, jobs: list[LoggedJob], since: datetime | None, warm_up_days: float, where: object
+    ) -> RehearsalPeriod:
         """`since` has a zone. Raises UserError for a time that the accounting does not reach."""
         known_s, last_s = min(job.ended_unix_s for job in jobs), jobs[-1].submitted_unix_s
         if since is None:
@@ -178,7 +180,7 @@ class Period:
 
 def month_of(
     path: Path,
-    cluster: Cluster,
+    cluster: SiteNodes,
     rules: Rules,
     done: OperatorsActs,
     since: datetime | None = None,
@@ -190,7 +192,7 @@ def month_of(
     jobs = jobs_of(path, tally, rules, RAN | {RUNNING})
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=zone)
-    period = Period.of(jobs, since, warm_up_days, path)
+    period = RehearsalPeriod.of(jobs, since, warm_up_days, path)
     begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
@@ -230,7 +232,7 @@ def month_of(
     return Month(log, events, recorded, causes, frozenset(of_begun), max(warm_up_days, 0.0))
 
 
-def _from(job: LoggedJob, begin_s: float, cluster: Cluster) -> LoggedJob:
+def _from(job: LoggedJob, begin_s: float, cluster: SiteNodes) -> LoggedJob:
     """A job as it is replayed from this time on. Operators may have raised the limit of one that ran."""
     if job.started_unix_s < begin_s:
         again_s = begin_s - LEAD_S

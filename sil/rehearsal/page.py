@@ -11,7 +11,7 @@ import polars as pl
 from scheduler.messages import counted
 from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
-from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, Effect
+from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, MeanDifference
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
 from sil.rehearsal.run import JobsVerdict, Rehearsal, Variant, read_rehearsal
 from sil.report.figures import WIDTH, tooltips
@@ -232,17 +232,17 @@ def _changed(variant: Variant) -> PageTable:
     return PageTable(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
 
 
-def _marked(effect: Effect) -> str:
+def _marked(effect: MeanDifference) -> str:
     if not effect.exceeds_scatter:
         return "-"
     return f"{_change(effect)}{'*' if effect.is_settled else ''}"
 
 
-def _number(effect: Effect, value: float) -> str:
+def _number(effect: MeanDifference, value: float) -> str:
     return duration_text(value) if effect.quantity == "waiting_time" else f"{value:,.2f}"
 
 
-def _change(effect: Effect, of: Interval | None = None) -> str:
+def _change(effect: MeanDifference, of: Interval | None = None) -> str:
     found = effect.difference if of is None else of
     return _signed(found) if effect.quantity == "waiting_time" else found.text(",.2f", "+")
 

@@ -19,7 +19,7 @@ from sil.experiment.replay_folder import read
 from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
-from sil.rehearsal.effects import Effect, differing, effects, most_changed, usage
+from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
 from sil.rehearsal.month import COLUMNS, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.report.analysis import Analysis
@@ -126,7 +126,7 @@ class Variant:
     """Another controller, or other settings, against the present ones."""
 
     name: str
-    effects: Sequence[Effect]
+    effects: Sequence[MeanDifference]
     changed: pl.DataFrame
     """The jobs that change most, with `before_reason` and `after_reason`."""
     settings: Sequence[tuple[str, str, str]]

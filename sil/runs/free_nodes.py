@@ -25,7 +25,7 @@ from sil.world.harness import World
 from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.nodes import ConsumableMachines, SpaceSharedMachines
 from sil.world.monitors import NodeStates
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 if TYPE_CHECKING:
     from sil.slurm.submissions import Components
@@ -41,7 +41,7 @@ class FreeNodes(SiteModel):
     run_times: RuntimeEstimator
     may_fail = True
 
-    def __init__(self, cluster: Cluster | None, processors: int = 0) -> None:
+    def __init__(self, cluster: SiteNodes | None, processors: int = 0) -> None:
         self.cluster = cluster
         self.nodes = () if cluster is None else tuple(cluster.nodes.values())
         self.n_nodes = len(self.nodes) or processors

@@ -27,7 +27,7 @@ from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import queue_of
 from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import first_of, never_satisfied, requests_at
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class NodesScenario(Scenario):
     purpose = "an experiment on the nodes of a site with partitions"
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SiteNodes:
         return self.in_use.cluster
 
     @property

@@ -17,7 +17,7 @@ from scheduler.time_shared.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text, texts
 from sil.site import resource_listings
 from sil.site.resource_listings import rows_of, utc
-from site_db.estimation import ExecutionEstimate, Place, PlaceKind, Rule
+from site_db.estimation import ExecutionEstimate, PlaceKind, Rule, RunPlace
 from site_db.experience import MemoryExperience, StatisticsReader, known_errors, schedulers_predicted
 from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import StoredStatistics, read_stored
@@ -71,7 +71,7 @@ def expected_times(session: Session, site: str) -> Listing:
     for c, name in enumerate(layout.job_classes):
         found = [(label, experience.explain(_job(name), resource)) for label, resource in resources]
         for k, label in empty:
-            if seen := statistics.get((c, Place(PlaceKind.MACHINE_CLASS, k))):
+            if seen := statistics.get((c, RunPlace(PlaceKind.MACHINE_CLASS, k))):
                 found.append((label, ExecutionEstimate.of(seen, Rule.MACHINE_CLASS)))
         rows += [{"job_class": name, "resource": label, **_facts(one)} for label, one in found if one]
     columns = [Column("job class", short), text("resource"), *ESTIMATE]
@@ -95,9 +95,9 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
     for resource, label in enumerate(layout.resources):
         if estimate := experience.explain(_job(name), resource):
             c = resource - len(layout.machines)
-            here = Place(PlaceKind.MACHINE, resource)
+            here = RunPlace(PlaceKind.MACHINE, resource)
             if c >= 0:
-                here = Place(PlaceKind.CLUSTER, c, layout.sizes[c])
+                here = RunPlace(PlaceKind.CLUSTER, c, layout.sizes[c])
             own = _own_runs(kept.get(here, StoredStatistics()))
             rows.append({"resource": label, **_facts(estimate), **own})
     everywhere = StoredStatistics()

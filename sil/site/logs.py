@@ -16,7 +16,7 @@ from site_db.files.input_errors import InvalidFile, remedy
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
-    from site_db.site_file.cluster import Cluster
+    from site_db.site_file.cluster import SiteNodes
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LogFile(Rules):
     nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
     site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
 
-    def cluster(self) -> Cluster | None:
+    def cluster(self) -> SiteNodes | None:
         """The nodes; None without any. Raises UserError."""
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
@@ -41,7 +41,7 @@ class LogFile(Rules):
             return nodes_in_database(self.site)
         return None if self.nodes is None else read_nodes_of(Path(self.nodes))
 
-    def read(self, log: Path, cluster: Cluster | None) -> JobLog:
+    def read(self, log: Path, cluster: SiteNodes | None) -> JobLog:
         """The jobs of a log, on these nodes. Raises InvalidFile."""
         files = [] if self.nodes is None else [Path(self.nodes)]
         return read_log(log, self, self.processors, cluster, files)
@@ -56,7 +56,7 @@ class OfPeriod(LogFile, Period):
 
     bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
 
-    def chosen(self, log: Path, cluster: Cluster | None) -> JobLog:
+    def chosen(self, log: Path, cluster: SiteNodes | None) -> JobLog:
         """The jobs that are replayed. Raises InvalidFile."""
         return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
 
@@ -70,7 +70,7 @@ def read_log(
     path: Path,
     rules: Rules,
     processors: int | None,
-    cluster: Cluster | None = None,
+    cluster: SiteNodes | None = None,
     nodes: Sequence[Path] = (),
     keep: bool = False,
 ) -> JobLog:
@@ -103,7 +103,7 @@ def _of(log: JobLog, rules: Rules, *files: Path) -> JobLog:
     return replace(log, sources=sha256_sums(*files), zone=zone_named(rules.time_zone))
 
 
-def _read(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None, keep: bool) -> JobLog:
+def _read(path: Path, rules: Rules, processors: int | None, cluster: SiteNodes | None, keep: bool) -> JobLog:
     from site_db.jobs.sacct.reader import is_sacct
 
     is_accounting, first_line = is_sacct(path), _first_line(path)
@@ -167,21 +167,21 @@ def is_csv(path: Path) -> bool:
     return _NAMES.fullmatch(_first_line(path)) is not None
 
 
-def read_nodes_of(path: Path) -> Cluster:
+def read_nodes_of(path: Path) -> SiteNodes:
     """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
     node`, without those that are down there. Raises InvalidFile."""
     from sil.workload.tables import read_nodes
-    from site_db.site_file.cluster import Cluster
+    from site_db.site_file.cluster import SiteNodes
     from site_db.site_file.importing import read_site_file
     from site_db.site_file.nodes import cluster_of
     from site_db.slurm_conf import read_cluster
 
     if path.suffix.lower() == ".toml":
         return cluster_of(read_site_file(path))
-    return Cluster(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
+    return SiteNodes(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
 
 
-def nodes_in_database(address: str) -> Cluster:
+def nodes_in_database(address: str) -> SiteNodes:
     """The nodes of a site in a database, without those that are down. Raises UserError, DatabaseTrouble and
     InvalidFile."""
     from site_db import sites, store
@@ -196,7 +196,7 @@ def nodes_in_database(address: str) -> Cluster:
         return _up(replace(cluster, down=frozenset(cluster.nodes.keys() & down)), where)
 
 
-def _up(cluster: Cluster, where: object) -> Cluster:
+def _up(cluster: SiteNodes, where: object) -> SiteNodes:
     """The nodes that are up. Raises InvalidFile if all are down."""
     if not cluster.up.nodes:
         raise InvalidFile(f"{where}: all nodes are down; expected one that takes jobs")

@@ -15,7 +15,7 @@ from scheduler.time_shared.social_contract import MOST_CPU
 from sil.report.listing import Column, Listing, Row, number, text, texts
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates
 
@@ -64,7 +64,7 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
     return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
 
 
-def partitions(cluster: Cluster) -> Listing:
+def partitions(cluster: SiteNodes) -> Listing:
     """The partitions of a site of nodes, with what their nodes have, and what all nodes have."""
     nodes = [*cluster.nodes.values()]
     rows: list[Row] = [
@@ -100,7 +100,7 @@ def _what_have(nodes: Sequence[Node]) -> Row:
     }
 
 
-def site_resources(cluster: Cluster) -> Listing:
+def site_resources(cluster: SiteNodes) -> Listing:
     """The resources of the whole site."""
     rows: list[Row] = [{"name": name, "amount": n} for name, n in cluster.site_resources.items()]
     columns = [text("site resource", "name"), number("amount")]

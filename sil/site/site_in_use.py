@@ -31,12 +31,12 @@ from sil.workload.settings import Rules
 from sil.workload.slices import check_weeks
 from site_db import experience as past
 from site_db import sites, store
-from site_db.estimation import Cell, Layout
+from site_db.estimation import Cell, SiteLayout
 from site_db.exchange import copy_site
 from site_db.experience import Expect, KnownError, MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.site_file import importing, validation
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import SiteConflict
 from site_db.site_file.nodes import cluster_of
 from site_db.site_file.tables import SiteFile
@@ -59,7 +59,7 @@ class SiteInUse:
     """Machines and interconnects that are down when the experiment begins."""
     file: SiteFile
     as_of: int
-    layout: Layout
+    layout: SiteLayout
     statistics: Mapping[Cell, RunStatistics]
     errors: tuple[KnownError, ...] = ()
     """Errors of past turnaround predictions as of that run."""
@@ -77,7 +77,7 @@ class SiteInUse:
         return bool(self.file.partitions)
 
     @cached_property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SiteNodes:
         """The nodes of its partitions."""
         return cluster_of(self.file)
 
@@ -291,7 +291,7 @@ class ResourceNames:
     site: str
     names: tuple[str, ...]
     time_shared_cluster: str | None = None
-    layout: Layout | None = None
+    layout: SiteLayout | None = None
     """The layout of machines with slots, of which only the machines are in a database; None: nodes."""
     node_classes: tuple[str, ...] = ()
     """The machine class of each node of partitions, for which runs there count."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
-from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Rule
+from site_db.estimation import Cell, Estimator, ExecutionEstimate, Rule, SiteLayout
 from site_db.history.statistics import RunStatistics
 
 
 def estimation_uncertainty(
-    layout: Layout, statistics: Mapping[Cell, RunStatistics], machine_classes: Sequence[str]
+    layout: SiteLayout, statistics: Mapping[Cell, RunStatistics], machine_classes: Sequence[str]
 ) -> dict[tuple[str, str], float]:
     """The uncertainty of estimates by the database's rules, by (job class, machine class).
 
@@ -35,7 +35,7 @@ def estimation_uncertainty(
     return found
 
 
-def _relative_deviation(layout: Layout, c: int, estimate: ExecutionEstimate) -> float | None:
+def _relative_deviation(layout: SiteLayout, c: int, estimate: ExecutionEstimate) -> float | None:
     if estimate.rule is Rule.RATING and estimate.deviation_s is not None:
         return estimate.deviation_s / estimate.expected_s / sqrt(estimate.runs)
     if estimate.rule is not Rule.ELSEWHERE:
@@ -49,7 +49,7 @@ def _relative_deviation(layout: Layout, c: int, estimate: ExecutionEstimate) -> 
 def with_uncertainty(
     etc: EtcMatrix,
     jobs: Sequence[Job],
-    layout: Layout,
+    layout: SiteLayout,
     uncertainty: Mapping[tuple[str, str], float],
     rng: np.random.Generator,
 ) -> EtcMatrix:

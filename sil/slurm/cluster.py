@@ -13,7 +13,7 @@ from scheduler import UserError
 from scheduler.messages import abbreviated, counted
 from scheduler.node_request import Node, Partition
 from sil.slurm.configuration import OWN, Configuration, gres_conf
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import fold
 
 UNTYPED = "gpu"
@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"\w[\w.@-]*", re.ASCII)
 _NO_PRIORITIES: Mapping[str, int] = MappingProxyType({})
 
 
-def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIORITIES) -> Configuration:
+def configuration_for(cluster: SiteNodes, priorities: Mapping[str, int] = _NO_PRIORITIES) -> Configuration:
     """A configuration with Slurm's own defaults, with backfilling, for these nodes and partitions; jobs share
     nodes by CPUs, memory (if the cluster has it) and GPUs.
 
@@ -54,7 +54,7 @@ def configuration_for(cluster: Cluster, priorities: Mapping[str, int] = _NO_PRIO
     return Configuration(lines, files={"gres.conf": gres_conf(nodes)})
 
 
-def _node_lines(cluster: Cluster) -> Iterator[str]:
+def _node_lines(cluster: SiteNodes) -> Iterator[str]:
     """A line for each sort of nodes."""
     alike: dict[str, list[str]] = {}
     for name, node in cluster.nodes.items():
@@ -63,7 +63,7 @@ def _node_lines(cluster: Cluster) -> Iterator[str]:
         yield f"NodeName={','.join(fold(names))} {described} State=UNKNOWN"
 
 
-def _described(name: str, node: Node, cluster: Cluster) -> str:
+def _described(name: str, node: Node, cluster: SiteNodes) -> str:
     cpus = int(node.cores)
     if not 1 <= cpus <= MOST_CPUS:
         raise UserError(
@@ -87,7 +87,7 @@ def _described(name: str, node: Node, cluster: Cluster) -> str:
     return " ".join(f"{key}={value}" for key, value in words.items() if value != "")
 
 
-def _partition_lines(cluster: Cluster, priorities: Mapping[str, int]) -> Iterator[str]:
+def _partition_lines(cluster: SiteNodes, priorities: Mapping[str, int]) -> Iterator[str]:
     members: dict[str, list[str]] = {name: [] for name in cluster.partitions}
     for name, node in cluster.nodes.items():
         for partition in sorted(node.partitions):
@@ -118,7 +118,7 @@ def _minutes(time_s: float | None) -> str:
     return "INFINITE" if time_s is None else str(ceil(time_s / 60))
 
 
-def _check_names(cluster: Cluster) -> None:
+def _check_names(cluster: SiteNodes) -> None:
     named = {
         "node": cluster.nodes,
         "partition": {name for node in cluster.nodes.values() for name in node.partitions},
@@ -136,7 +136,7 @@ def _check_names(cluster: Cluster) -> None:
                 )
 
 
-def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
+def check_nodes(path: Path, theirs: SiteNodes, ours: SiteNodes) -> None:
     """Raise UserError if a configuration's nodes are not those of the world, of these sizes."""
     missing = ours.nodes.keys() - theirs.nodes.keys()
     further = theirs.nodes.keys() - ours.nodes.keys()
@@ -158,5 +158,5 @@ def check_nodes(path: Path, theirs: Cluster, ours: Cluster) -> None:
             )
 
 
-def _size(node: Node, theirs: Cluster) -> tuple[object, ...]:
+def _size(node: Node, theirs: SiteNodes) -> tuple[object, ...]:
     return node.cores, node.memory_mib if theirs.has_memory else 0, Counter(node.gpus), {**node.others}

@@ -15,7 +15,7 @@ from scheduler.node_request import Node, Request
 from scheduler.node_set import NodeSet
 from sil.slurm.cluster import MOST_CPUS, UNTYPED
 from sil.slurm.protocol.submission import NodeShare
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 Options = dict[str, Any]
 """The options of a submission (`sil.slurm.protocol.submission.Submission`)."""
@@ -83,7 +83,7 @@ class Processors(Layout):
 class Parts(Layout):
     """The controller's nodes are those of the world; jobs request parts of them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SiteNodes) -> None:
         super().__init__(cluster.nodes, cluster.threads)
         self._has_memory = cluster.has_memory
         self._number = {name: k for k, name in enumerate(cluster.nodes)}

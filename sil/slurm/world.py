@@ -38,7 +38,7 @@ from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.scheduler import Guard
 from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 
 COMMANDS = "squeue, sinfo, sdiag, sprio, scontrol show job"
@@ -89,7 +89,7 @@ class SlurmWorld:
     for who may submit what, beside the controller's own.
     """
 
-    machine: Cluster | int
+    machine: SiteNodes | int
     users: Sequence[str]
     estimate_s: Callable[[Job], float]
     step_s: float = 1.0
@@ -166,7 +166,7 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
     if named.path is not None:
         configuration = read_configuration(named.path, named.installation.release)
         theirs = read_cluster(named.path).up
-        if isinstance(machine, Cluster):
+        if isinstance(machine, SiteNodes):
             check_nodes(named.path, theirs, machine)
             return configuration, Parts(replace(machine, has_memory=theirs.has_memory))
         processors = Processors(theirs.nodes, theirs.threads)
@@ -176,7 +176,7 @@ def _configured(named: SlurmController, world: SlurmWorld) -> tuple[Configuratio
                 f"CPUs: change the nodes in a copy of that file, or read the log with the nodes of that file"
             )
         return configuration, processors
-    if isinstance(machine, Cluster):
+    if isinstance(machine, SiteNodes):
         return configuration_for(machine, world.priorities), Parts(machine)
     names = [f"n{k}" for k in range(1, machine + 1)]
     return configuration_of(machine), Processors(dict.fromkeys(names, Node(memory_mib=1000)))

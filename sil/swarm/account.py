@@ -27,7 +27,7 @@ Broken = Callable[[str, JobId | None, str], None]
 
 
 @dataclass(slots=True)
-class Run:
+class KnownRun:
     """A run that is not over, as far as the manager knows; times by its clock."""
 
     order: DispatchOrder
@@ -49,7 +49,7 @@ class Account(ManagerDecorator):
         self._submitted: set[JobId] = set()
         self._jobs: dict[JobId, Job] = {}
         """The jobs that have arrived and are not complete."""
-        self._runs: dict[RunId, Run] = {}
+        self._runs: dict[RunId, KnownRun] = {}
         self._displaced: Counter[JobId] = Counter()
         """How many runs of each job were ordered to stop."""
         self._stops: list[RunId] = []
@@ -84,7 +84,7 @@ class Account(ManagerDecorator):
         job = order.job.id
         if job not in self._jobs or any(run.order.job.id == job for run in self._runs.values()):
             self._broken(FOLLOWS_DECISIONS, job, f"job {job} is ordered while it does not wait")
-        self._runs[order.run] = Run(order, self._queue_of_order(order), self._clock.now_s)
+        self._runs[order.run] = KnownRun(order, self._queue_of_order(order), self._clock.now_s)
         self._ports.dispatcher.dispatch(order)
 
     def preempt(self, run_id: RunId) -> None:

@@ -23,7 +23,7 @@ from scheduler import UserError
 from scheduler.rules import Kind, Violation
 from sil.runs.hosting import call_isolated
 from sil.runs.under_test import InProcess
-from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, Machines, drawn, stream
+from sil.swarm.case import CORES, DEFAULT_JOBS, DEFAULT_MACHINES, SCHEDULERS, Case, SiteKind, drawn, stream
 from sil.swarm.faults import KINDS
 from sil.swarm.simulation import CaseVerdict, verdict_on
 from sil.workers.executor import Executor, Item
@@ -91,9 +91,9 @@ STREAMS = 8
 fair."""
 
 MACHINES_OF = {
-    Kind.MAPPING: (Machines.DIFFERENT,),
-    Kind.FREE_NODES: (Machines.PROCESSORS, Machines.NODES),
-    None: (Machines.DIFFERENT,),
+    Kind.MAPPING: (SiteKind.DIFFERENT,),
+    Kind.FREE_NODES: (SiteKind.PROCESSORS, SiteKind.NODES),
+    None: (SiteKind.DIFFERENT,),
 }
 """The kinds of machines for each kind of scheduler; a resource manager that declares none is for different
 machines."""
@@ -167,7 +167,7 @@ class Swarm:
 
 
 @dataclass
-class Findings:
+class CampaignFindings:
     """What the cases of some seeds show."""
 
     n_cases: int = 0
@@ -182,7 +182,7 @@ class Findings:
     """Cases whose process ended, by seeds."""
     is_interrupted: bool = False
 
-    def add(self, other: Findings) -> None:
+    def add(self, other: CampaignFindings) -> None:
         self.n_cases += other.n_cases
         self.violations.update(other.violations)
         self.cases_with += other.cases_with
@@ -191,9 +191,9 @@ class Findings:
         self.lines |= other.lines
 
 
-def found_by(swarm: Swarm, seeds: Sequence[int]) -> Findings:
+def found_by(swarm: Swarm, seeds: Sequence[int]) -> CampaignFindings:
     """Carry out the cases of some seeds."""
-    found = Findings()
+    found = CampaignFindings()
     for seed in seeds:
         case = swarm.case(seed)
         if seed % TRACED or swarm.under_test is not None:  # which has a process of its own
@@ -217,14 +217,14 @@ def carried_out(
     executor: Executor,
     for_s: float | None = None,
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
-) -> Findings:
+) -> CampaignFindings:
     """The findings for all `seeds`, or, with `for_s`, for as many from the first one on as begin within that
     time; after Ctrl-C, those of the cases that are done. They do not depend on the executor, except for lines
     that are executed once in each process."""
-    all_found = Findings()
+    all_found = CampaignFindings()
     total = len(seeds) if for_s is None else None
 
-    def take(item: Item, found: Findings | Died) -> None:
+    def take(item: Item, found: CampaignFindings | Died) -> None:
         if isinstance(found, Died):
             all_found.died[item.name] = found
         else:
@@ -309,7 +309,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 def _with_one_machine_less(case: Case) -> Case:
     n = case.n_machines - 1
-    largest = CORES * n if case.machines is Machines.NODES else n
+    largest = CORES * n if case.machines is SiteKind.NODES else n
     jobs = tuple(replace(job, size=min(job.size, largest)) for job in case.jobs)
     faults = []
     for fault in case.faults:

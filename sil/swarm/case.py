@@ -38,7 +38,7 @@ NotNegative = Annotated[float, Field(ge=0, le=LONGEST_S)]
 Period = Annotated[float, Field(ge=1e-3, le=LONGEST_S)]
 
 
-class Machines(StrEnum):
+class SiteKind(StrEnum):
     """What the resource manager of a case manages."""
 
     DIFFERENT = "different machines"
@@ -48,7 +48,7 @@ class Machines(StrEnum):
 
 MAPPING = ("olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs", "pjs_try_next")
 RIGID = ("fcfs", "sjf", "easy", "easy_sjbf", "conservative")
-SCHEDULERS = {Machines.DIFFERENT: MAPPING, Machines.PROCESSORS: RIGID, Machines.NODES: RIGID}
+SCHEDULERS = {SiteKind.DIFFERENT: MAPPING, SiteKind.PROCESSORS: RIGID, SiteKind.NODES: RIGID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Case:
     """
 
     seed: Annotated[int, Field(ge=0)]
-    machines: Machines
+    machines: SiteKind
     n_machines: Annotated[int, Field(ge=1, le=MOST_MACHINES)]
     scheduler: str
     has_queues: bool
@@ -97,7 +97,7 @@ class Case:
     def policies(self) -> list[str]:
         """The policies that have an effect, in words."""
         found = ["urgent jobs displace others"] if self.has_queues else []
-        if self.machines is not Machines.DIFFERENT:
+        if self.machines is not SiteKind.DIFFERENT:
             return found
         if self.has_queues and self.raised_after is not None:
             found.append(f"a job is raised after {counted(self.raised_after, 'displacement')}")
@@ -141,7 +141,7 @@ class Case:
 def drawn(
     seed: int,
     kinds: Sequence[str] = (*KINDS,),
-    machines: Sequence[Machines] = (*Machines,),
+    machines: Sequence[SiteKind] = (*SiteKind,),
     schedulers: Sequence[str] = (),
     n_jobs: int = DEFAULT_JOBS,
     n_machines: int = DEFAULT_MACHINES,
@@ -161,7 +161,7 @@ def drawn(
         chosen,
         n_machines,
         names[int(rng.integers(len(names)))],
-        chosen is not Machines.PROCESSORS and bool(rng.random() < 0.4),
+        chosen is not SiteKind.PROCESSORS and bool(rng.random() < 0.4),
         bool(rng.random() < 0.5),
         jobs,
         tuple(Fault.drawn(kinds[k], rng, n_machines, until_s) for k in of_kinds),
@@ -176,7 +176,7 @@ LONGEST_WAIT_S = 15.0 * STREAM_S
 """More than twice that of first come, first served in a stream, and half of the time that a stream takes."""
 
 
-def stream(seed: int, machines: Machines, scheduler: str) -> Case:
+def stream(seed: int, machines: SiteKind, scheduler: str) -> Case:
     """A case without faults in which an unfair scheduler lets a job wait for too long.
 
     A long job uses one of four processors or cores. Small jobs arrive a little faster than the others can run
@@ -193,7 +193,7 @@ def stream(seed: int, machines: Machines, scheduler: str) -> Case:
     )
     long, large, other = replace(jobs[0], run_s=3_000.0, estimate_s=3_600.0), jobs[6], jobs[7]
     first = (long, *jobs[1:6], replace(large, size=size), replace(other, id=other.id - 1))
-    n_machines = 1 if machines is Machines.NODES else CORES
+    n_machines = 1 if machines is SiteKind.NODES else CORES
     fixed = Case(seed, machines, n_machines, scheduler, False, False, (*first, *jobs[8:]), (), 0.0)
     return replace(fixed, longest_wait_s=LONGEST_WAIT_S)
 
@@ -205,8 +205,8 @@ def _policies(rng: np.random.Generator) -> tuple[bool, int | None, float]:
     return keeps_starts, raised_after if raises else None, least_gain_s if asks else 0.0
 
 
-def _jobs(rng: np.random.Generator, n: int, n_machines: int, machines: Machines) -> tuple[CaseJob, ...]:
-    largest = CORES * n_machines if machines is Machines.NODES else n_machines
+def _jobs(rng: np.random.Generator, n: int, n_machines: int, machines: SiteKind) -> tuple[CaseJob, ...]:
+    largest = CORES * n_machines if machines is SiteKind.NODES else n_machines
     load = rng.uniform(0.2, 2.0)
     mean_run_s = float(rng.choice((30.0, 100.0, 300.0)))
     arrivals = np.cumsum(rng.exponential(mean_run_s / (n_machines * load), n)).tolist()

@@ -21,12 +21,12 @@ from sil.swarm.account import (
     SERVES_IN_ORDER,
     Account,
     Broken,
-    Run,
+    KnownRun,
 )
 from sil.swarm.case import DEFAULT, URGENT, Case
 
 
-class Plan(NamedTuple):
+class PlannedRun(NamedTuple):
     row: Assignment
     machines: tuple[int, ...]
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     def runs_s(self) -> float:
         return self.row.completion_s - self.row.start_s
 
-    def overlaps(self, run: Run, now_s: float) -> bool:
+    def overlaps(self, run: KnownRun, now_s: float) -> bool:
         """Whether the plan needs a machine at a time at which the run is there."""
         if not set(self.machines) & set(run.order.machines):
             return False
@@ -45,11 +45,11 @@ class Plan(NamedTuple):
 class MappingAccount(Account):
     def __init__(self, case: Case, ports: Ports, broken: Broken) -> None:
         super().__init__(case, ports, broken)
-        self._planned: dict[JobId, tuple[str, Plan | None]] = {}
+        self._planned: dict[JobId, tuple[str, PlannedRun | None]] = {}
         """The queue and the plan of each job that may be planned; None if it may be either of two."""
         self._asked: set[JobId] = set()
         self._served: list[str] = []
-        self._answers: list[tuple[MappingProblem, Schedule, dict[JobId, Plan]]] = []
+        self._answers: list[tuple[MappingProblem, Schedule, dict[JobId, PlannedRun]]] = []
         """The answers for the queue that is being served: the second one is as if it displaced no runs."""
         self._justified: bool | None = None
         """Whether the first of two answers should be carried out; None = unknown."""
@@ -122,7 +122,7 @@ class MappingAccount(Account):
         jobs, times, rows = problem.jobs, problem.ready_times, answer.assignments
         if max(rows.jobs.tolist(), default=-1) >= len(jobs):
             return
-        plans = {jobs[row.job].id: Plan(row, times.machines_of(row.resource)) for row in rows}
+        plans = {jobs[row.job].id: PlannedRun(row, times.machines_of(row.resource)) for row in rows}
         self._answers.append((problem, answer, plans))
         if len(self._answers) == 1:
             self._stops.clear()
@@ -145,7 +145,7 @@ class MappingAccount(Account):
         going_on = {run.order.job.id for run in self._runs.values() if not run.is_stopping}
         return self._jobs.keys() - going_on
 
-    def _check_order(self, order: DispatchOrder, plan: Plan) -> None:
+    def _check_order(self, order: DispatchOrder, plan: PlannedRun) -> None:
         job, row = order.job.id, plan.row
         place = (order.resource, tuple(order.machines))
         if place != (row.resource, plan.machines) or abs(order.expected_s - plan.runs_s) > ROUNDING_S:
@@ -197,7 +197,7 @@ class MappingAccount(Account):
             for job, plan in answers[k][2].items():
                 self._planned[job] = queue, plan if len(taken) == 1 else None
 
-    def _victims(self, queue: str, plans: Iterable[Plan], now_s: float) -> list[Run]:
+    def _victims(self, queue: str, plans: Iterable[PlannedRun], now_s: float) -> list[KnownRun]:
         """The runs that the plans of a queue displace, in order of start."""
         overlapped = [
             run

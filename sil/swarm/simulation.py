@@ -18,7 +18,7 @@ from sil.runs.simulation import Disturbances, Simulation
 from sil.runs.under_test import InProcess
 from sil.swarm.account import NodesAccount
 from sil.swarm.agreement import first_disagreement
-from sil.swarm.case import Case, CaseJob, Machines
+from sil.swarm.case import Case, CaseJob, SiteKind
 from sil.swarm.faults import FaultyWorld
 from sil.swarm.faulty_schedulers import Mistakes, RetryOnViolation
 from sil.swarm.mapping_account import MappingAccount
@@ -92,7 +92,7 @@ class _Simulation:
         self._make = dependable(manager, max_batch_requeue=MAX_BATCH_REQUEUE, journal=crashing)
 
     def _followed(self, make: Callable[[Ports], Manager], ports: Ports) -> Manager:
-        account = MappingAccount if self._case.machines is Machines.DIFFERENT else NodesAccount
+        account = MappingAccount if self._case.machines is SiteKind.DIFFERENT else NodesAccount
         self._tested.account = account(self._case, ports, self._broken)
         self._tested.account.follow(make)
         return self._tested.account

@@ -32,7 +32,7 @@ from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
 from sil.swarm.account import Account
-from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, Machines
+from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, SiteKind
 from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
@@ -42,7 +42,7 @@ from sil.world.failures import Hindrances
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.machines.execution import DedicatedMachines, ExecutionModel
-from site_db.site_file.cluster import Cluster as NodeCluster
+from site_db.site_file.cluster import SiteNodes as NodeCluster
 
 DECISION_LIMIT_S = 10.0
 MAX_BATCH_REQUEUE = 5
@@ -244,8 +244,8 @@ class _Experience:
         self._history.append((record.job.id, record.run_time_s))
 
 
-SITES: Mapping[Machines, Callable[[Case, CaseScheduler], SiteOfCase]] = {
-    Machines.DIFFERENT: _Different,
-    Machines.PROCESSORS: _Processors,
-    Machines.NODES: _Nodes,
+SITES: Mapping[SiteKind, Callable[[Case, CaseScheduler], SiteOfCase]] = {
+    SiteKind.DIFFERENT: _Different,
+    SiteKind.PROCESSORS: _Processors,
+    SiteKind.NODES: _Nodes,
 }

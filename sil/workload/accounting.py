@@ -25,15 +25,15 @@ from site_db.jobs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.sacct.times import zone_named
-from site_db.jobs.swf import FIELDS, UNKNOWN, Row, Status
-from site_db.site_file.cluster import Cluster
+from site_db.jobs.swf import FIELDS, UNKNOWN, Status, SwfRow
+from site_db.site_file.cluster import SiteNodes
 
 
 def times_of(
     used_s: float,
     limit_s: float | None,
     partitions: frozenset[str],
-    cluster: Cluster,
+    cluster: SiteNodes,
     rules: Rules,
     notes: Counter[str],
 ) -> tuple[float, float]:
@@ -67,7 +67,7 @@ def sentences(notes: Counter[str]) -> list[str]:
     return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
 
 
-def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:
+def default_limit_s(partitions: frozenset[str], cluster: SiteNodes) -> float | None:
     """The time limit of a job that requests none: the longest that its partitions give; None if one has
     none."""
     limits = cluster.limits_of(partitions)
@@ -75,7 +75,7 @@ def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | Non
     return None if longest_s == inf else longest_s
 
 
-def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
+def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
     """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
@@ -87,7 +87,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     return log_of(path.name, jobs_of(path, tally, rules), tally, cluster, rules)
 
 
-def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: Cluster, rules: Rules) -> JobLog:
+def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNodes, rules: Rules) -> JobLog:
     """As `read_accounting`, of `jobs` in order of submission, with their tally."""
     requests, occupancy = LoggedRequests(cluster), Occupancy()
     origin_s = jobs[0].submitted_unix_s
@@ -190,7 +190,7 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None = None) 
     return JobLog(path.name, table, size, header, (*notes, *found.notes), cut=found.cut, kept=kept)
 
 
-def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
+def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[SwfRow], list[str]]:
     """The rows of jobs, and the comments that explain the numbers of queues and partitions."""
     origin_s = jobs[0].submitted_unix_s
     users, groups, programs, queues, partitions = (
@@ -199,7 +199,7 @@ def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[Row], list[str]]:
     )
     memory_mib = (job.resources.memory_mib for job in jobs)
     rows = [
-        Row(
+        SwfRow(
             job.line,
             job=float(number),
             submit=job.submitted_unix_s - origin_s,

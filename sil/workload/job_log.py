@@ -23,7 +23,7 @@ from site_db.files.formats import is_whole
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import Charged
 from site_db.jobs.swf import unix_start_s
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,
@@ -99,7 +99,7 @@ class JobLog:
     measured: frozenset[int] = frozenset()
     """The numbers of the jobs that count in statistics; all do if it is empty."""
     bound_s: float = 10.0  # of bounded slowdowns
-    cluster: Cluster | None = None
+    cluster: SiteNodes | None = None
     """Its nodes, if they have cores, memory and GPUs. Then `processors` are all cores, and the column
     `request` of `jobs` is the position in `requests` of what a job requests."""
     requests: tuple[Request, ...] = ()
@@ -295,7 +295,7 @@ class JobLog:
 def log_on_nodes(
     name: str,
     rows: Sequence[Sequence[float]],
-    cluster: Cluster,
+    cluster: SiteNodes,
     requests: Sequence[Request],
     log_ids: Iterable[str] = (),
     **more: Any,

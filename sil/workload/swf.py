@@ -35,14 +35,14 @@ from site_db.jobs.swf import (
     of_preceding,
     rows_of,
 )
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 
 def read_swf(
     path: Path,
     rules: Rules | None = None,
     processors: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: SiteNodes | None = None,
     keep: bool = False,
 ) -> JobLog:
     """The jobs of a log, repaired by `rules` or, if these are strict, refused.
@@ -144,7 +144,7 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
     return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 
-def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
+def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: SiteNodes) -> JobLog:
     """The log with each processor as a task of one core."""
     mib = (
         (memory_kib / 1024).ceil().cast(pl.Int64) if cluster.has_memory else pl.zeros(len(log.jobs), pl.Int64)

@@ -14,7 +14,7 @@ from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import LARGEST, LEAST_S
 from sil.workload.settings import Overrun, Rules, TooLarge
 from site_db.files.input_errors import InvalidFile, remedy
-from site_db.jobs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Row, Status, joined
+from site_db.jobs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, SwfRow, joined
 
 LINE = "line"
 CLIP_OR_SKIP = (("--too-large", "clip"), ("--too-large", "skip"))
@@ -25,9 +25,9 @@ NEEDED = (
 """The fields of which a job is made. The others are only checked."""
 
 
-def table_of(rows: Iterable[Row]) -> pl.DataFrame:
+def table_of(rows: Iterable[SwfRow]) -> pl.DataFrame:
     """The rows of a log with what is known about their lines."""
-    about = dict(zip(Row._fields, (pl.UInt32, pl.String, pl.String, pl.Float64), strict=False))
+    about = dict(zip(SwfRow._fields, (pl.UInt32, pl.String, pl.String, pl.Float64), strict=False))
     return pl.DataFrame(list(rows), {**about, **dict.fromkeys(FIELDS, pl.Float64)}, orient="row")
 
 
@@ -198,7 +198,9 @@ class _Steps:
         lone = parts.join(whole, on="job", how="anti")
         made = []
         for (_,), some in lone.group_by("job", maintain_order=True):
-            of_whole = joined([Row(**row) for row in some.drop(LOG_ID, strict=False).iter_rows(named=True)])
+            of_whole = joined(
+                [SwfRow(**row) for row in some.drop(LOG_ID, strict=False).iter_rows(named=True)]
+            )
             made.append({**some.row(0, named=True), **of_whole._asdict()})
         new = pl.DataFrame(made, schema=whole.schema)
         self.rows = pl.concat([whole, new]).sort(LINE)

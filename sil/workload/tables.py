@@ -23,7 +23,7 @@ from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, log_on_nodes,
 from site_db.files.formats import whole
 from site_db.files.input_errors import MOST, InvalidFile, quoted
 from site_db.files.readers import open_lines
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 REQUIRED = ("submit_s", "run_s", "processors")
 
@@ -155,7 +155,7 @@ def read_pods(path: Path) -> dict[str, Pod]:
     return pods
 
 
-def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
+def read_pod_log(path: Path, cluster: SiteNodes) -> JobLog:
     """The pods as jobs that arrive when they were created and run as long as they did, known in advance.
 
     Pods that were never scheduled or have not ended are left out, with a note. Raises InvalidFile.

@@ -36,7 +36,7 @@ from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Ta
 from site_db.jobs.requests import LoggedRequests
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import put_site
 from site_db.site_file.nodes import cluster_of, request_columns, with_cluster
 from site_db.sites import site_names, site_or_new
@@ -53,7 +53,7 @@ class _Class:
 
 
 class JobsOnNodes(LogBuilder):
-    def __init__(self, session: Session, site_id: int, names: SiteNames, cluster: Cluster) -> None:
+    def __init__(self, session: Session, site_id: int, names: SiteNames, cluster: SiteNodes) -> None:
         super().__init__(session, site_id, names)
         self._cluster = cluster
         self._requests = LoggedRequests(cluster)

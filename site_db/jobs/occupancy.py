@@ -15,7 +15,7 @@ from scheduler.node_request import Node, Partition
 from site_db.files.readers import Memory
 from site_db.jobs.records import LoggedJob
 from site_db.jobs.requests import partitions_of
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 NO_PARTITION = "default"
 BYTES_OF_A_PLACE = 150
@@ -105,7 +105,7 @@ class Occupancy:
                 f"the definition of the nodes may be outdated"
             )
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> SiteNodes:
         """Nodes that have just what was used of them at a time, and what each of their jobs needs, in the
         partitions of the jobs on them."""
         most = [self._most(column).tolist() for column in (self._cpus, self._memory, self._gpus)]
@@ -120,7 +120,7 @@ class Occupancy:
         }
         partitions = dict.fromkeys(name for node in nodes.values() for name in sorted(node.partitions))
         has_memory = any(node.memory_mib for node in nodes.values())
-        return Cluster(nodes, {name: Partition(name) for name in partitions}, {}, has_memory)
+        return SiteNodes(nodes, {name: Partition(name) for name in partitions}, {}, has_memory)
 
     def _most(self, amounts: array[int]) -> NDArray[np.int64]:
         most = np.zeros(len(self._used), dtype=np.int64)

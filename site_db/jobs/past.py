@@ -15,7 +15,7 @@ from scheduler import UserError
 from scheduler.messages import counted
 from site_db.jobs.records import DemandBy, JobState, SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
-from site_db.site_file.cluster import Held
+from site_db.site_file.cluster import HeldResources
 
 
 class PastJob(NamedTuple):
@@ -126,7 +126,7 @@ _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
 
 
 @dataclass
-class Demand:
+class JobTotals:
     """What some jobs used: their number, how many completed, the hours of the CPUs and GPUs that they kept
     from others (`Cluster.held`), and the sum of their waiting times."""
 
@@ -136,7 +136,7 @@ class Demand:
     gpu_h: float = 0.0
     waiting_s: float = 0.0
 
-    def add(self, jobs: int, completed: int, held_s: float, waiting_s: float, held: Held) -> None:
+    def add(self, jobs: int, completed: int, held_s: float, waiting_s: float, held: HeldResources) -> None:
         """Add jobs of one class, each of which kept `held` from others, for `held_s` in total."""
         self.jobs += jobs
         self.completed += completed
@@ -145,7 +145,9 @@ class Demand:
         self.waiting_s += waiting_s
 
 
-def demand(session: Session, site_id: int, held_by: Mapping[int, Held], by: DemandBy) -> Mapping[str, Demand]:
+def demand(
+    session: Session, site_id: int, held_by: Mapping[int, HeldResources], by: DemandBy
+) -> Mapping[str, JobTotals]:
     """The demand of all jobs that started and were not simulated; the largest number of CPU hours first.
 
     `held_by` has what a job of a class keeps from others, by the id of the class; others have one CPU.
@@ -161,7 +163,7 @@ def demand(session: Session, site_id: int, held_by: Mapping[int, Held], by: Dema
         .group_by(key, JobRow.job_class_id)
         .order_by(key, JobRow.job_class_id)
     )
-    found: defaultdict[str, Demand] = defaultdict(Demand)
+    found: defaultdict[str, JobTotals] = defaultdict(JobTotals)
     for name, job_class_id, jobs, completed, ran_s, waited_s in session.execute(query):
-        found[name].add(jobs, completed, ran_s, waited_s, held_by.get(job_class_id, Held(1, 0)))
+        found[name].add(jobs, completed, ran_s, waited_s, held_by.get(job_class_id, HeldResources(1, 0)))
     return dict(sorted(found.items(), key=lambda item: (-item[1].cpu_h, item[0])))

@@ -15,7 +15,7 @@ from math import ceil, inf
 from scheduler.messages import counted
 from scheduler.node_request import Gpus, Request
 from site_db.jobs.records import LoggedJob
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.output import Tres
 
 _NAME = r"[^\s&|*,()\[\]]+"
@@ -104,7 +104,7 @@ class LoggedRequests:
     Its nodes have the features of its constraint (`constraints`), if some nodes of the cluster have them.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SiteNodes) -> None:
         self._cluster = cluster
         self.all: list[Request] = []
         self._places: dict[object, int] = {}

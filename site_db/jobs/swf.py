@@ -25,7 +25,7 @@ from site_db.jobs.records import MOST_PROCESSORS, LoggedJob, Tally
 UNKNOWN = -1.0
 
 
-class Row(NamedTuple):
+class SwfRow(NamedTuple):
     """A line of a log that is no comment: its 18 numbers after what is known about the line."""
 
     line: int
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     think_time: float = UNKNOWN
 
 
-FIELDS = Row._fields[4:]
+FIELDS = SwfRow._fields[4:]
 N_FIELDS = len(FIELDS)
 FEW_FIELDS, MORE_FIELDS = f"fewer than {N_FIELDS} fields", f"more than {N_FIELDS} fields"
 NO_NUMBER = "a field is not a number"
@@ -84,7 +84,7 @@ HAS_WHOLE = "a partial execution of a job that has a line for the whole job, too
 WITHOUT_WHOLE = "partial executions of a job that has no line for the whole job"
 
 
-def rows_of(lines: Iterable[str], path: Path) -> Iterator[Row]:
+def rows_of(lines: Iterable[str], path: Path) -> Iterator[SwfRow]:
     """The lines of a log except comments, one by one. Raises InvalidFile, with `path`, after the last line if
     no line was a row of 18 numbers."""
     origin_s: float | None = None
@@ -119,21 +119,21 @@ _EXPECTED = (
 )
 
 
-def _row(number: int, fields: list[str], origin_s: float | None) -> Row:
+def _row(number: int, fields: list[str], origin_s: float | None) -> SwfRow:
     if len(fields) < N_FIELDS:
-        return Row(number, fields[0], FEW_FIELDS)
+        return SwfRow(number, fields[0], FEW_FIELDS)
     wrong = MORE_FIELDS if len(fields) > N_FIELDS else ""
     del fields[N_FIELDS:]
     text = "".join(fields)
     try:
         if "_" in text or not text.isascii():  # which float() accepts
             raise ValueError
-        return Row(number, fields[0], wrong, origin_s, *map(float, fields))
+        return SwfRow(number, fields[0], wrong, origin_s, *map(float, fields))
     except ValueError:
-        return Row(number, fields[0], NO_NUMBER)
+        return SwfRow(number, fields[0], NO_NUMBER)
 
 
-def joined(parts: Sequence[Row]) -> Row:
+def joined(parts: Sequence[SwfRow]) -> SwfRow:
     """The row of the whole job whose partial executions are `parts` in their order.
 
     The run time is the sum of those that are known, processors are the maximum, and all else is that of the
@@ -205,10 +205,10 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
     `rows_of`.
     """
     first, named = dict[float, float](), list[tuple[float, float, float]]()
-    whole, parts = set[float](), dict[float, list[Row]]()
+    whole, parts = set[float](), dict[float, list[SwfRow]]()
     is_dated = True
 
-    def job_of(row: Row, some: Sequence[Row], *repairs: str) -> Iterator[LoggedJob]:
+    def job_of(row: SwfRow, some: Sequence[SwfRow], *repairs: str) -> Iterator[LoggedJob]:
         nonlocal is_dated
         if reason := _refusal(row):
             for each in some:
@@ -259,7 +259,7 @@ _REFUSED: dict[float, str] = {
 """Why a job of this status is refused."""
 
 
-def _refusal(row: Row) -> str:
+def _refusal(row: SwfRow) -> str:
     started_s, ended_s = _run_of(row)
     rules = (
         (row.status not in _REFUSED, "a status that the format does not have"),
@@ -274,16 +274,16 @@ def _refusal(row: Row) -> str:
     return next((reason for applies, reason in rules if applies and reason), "")
 
 
-def _run_of(row: Row) -> tuple[float, float]:
+def _run_of(row: SwfRow) -> tuple[float, float]:
     started_s = row.submit + (row.origin_s or 0.0) + max(row.wait, 0.0)
     return started_s, started_s + row.run
 
 
-def _processors(row: Row) -> int:
+def _processors(row: SwfRow) -> int:
     return next((int(n) for n in (row.allocated, row.requested) if 1 <= n <= MOST_PROCESSORS), 0)
 
 
-def _job(row: Row) -> LoggedJob:
+def _job(row: SwfRow) -> LoggedJob:
     started_s, ended_s = _run_of(row)
     return LoggedJob(
         number=row.id if row.id.isdecimal() else _name("", row.job) or row.id,

@@ -13,7 +13,7 @@ from scheduler.messages import abbreviated, counted, plural
 from scheduler.node_request import Admission, Node, Partition, Refusal, Request, alike, most_chunks
 
 
-class Held(NamedTuple):
+class HeldResources(NamedTuple):
     """What a job keeps from others, in total."""
 
     cpus: float
@@ -21,7 +21,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class SiteNodes:
     """Nodes by name. `Node.cores` counts CPUs, of which `threads` are on one core, by node."""
 
     nodes: Mapping[str, Node]
@@ -39,7 +39,7 @@ class Cluster:
     """Sentences on what the nodes' file states and the model ignores."""
 
     @property
-    def up(self) -> Cluster:
+    def up(self) -> SiteNodes:
         """The nodes that take jobs now. Partitions may lose all their nodes."""
         if not self.down:
             return self
@@ -60,19 +60,19 @@ class Cluster:
             found.setdefault(node.specification, (name, node))
         return found
 
-    def held(self, request: Request) -> Held:
+    def held(self, request: Request) -> HeldResources:
         """What a job of this request keeps from others: what it requests, or all of whole nodes.
 
         Of whole nodes, the mean over the nodes that satisfy the request; what it requests if there are none.
         """
         if not request.exclusive:
-            return Held(request.cpus, request.n_gpus)
+            return HeldResources(request.cpus, request.n_gpus)
         there = [(node, n) for node, n in self._alike if request.chunks_on(node)]
         n_nodes = sum(n for _, n in there)
         if not n_nodes:
-            return Held(request.cpus, request.n_gpus)
+            return HeldResources(request.cpus, request.n_gpus)
         wanted = sum(ceil(request.chunks / request.chunks_on(node)) * n for node, n in there) / n_nodes
-        return Held(
+        return HeldResources(
             wanted * sum(node.cores * n for node, n in there) / n_nodes,
             wanted * sum(len(node.gpus) * n for node, n in there) / n_nodes,
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db.files.toml_file import Table
-from site_db.site_file.cluster import Cluster, Held
+from site_db.site_file.cluster import HeldResources, SiteNodes
 from site_db.site_file.tables import (
     JobClassTable,
     MachineClassTable,
@@ -22,14 +22,14 @@ from site_db.site_file.tables import (
 )
 
 
-def cluster_of(site: SiteFile) -> Cluster:
+def cluster_of(site: SiteFile) -> SiteNodes:
     """The machines of a site as nodes. Memory counts if some machine states it."""
     partitions_of = defaultdict[str, set[str]](set)
     for partition in site.partitions:
         for name in partition.nodes:
             partitions_of[name].add(partition.name)
     group_of = {name: group for group in site.machines for name in group.names}
-    return Cluster(
+    return SiteNodes(
         {name: node_of(group, frozenset(partitions_of[name])) for name, group in group_of.items()},
         {x.name: Partition(x.name, *(getattr(x, key) for key in _LIMITS)) for x in site.partitions},
         {name: group.threads_per_core for name, group in group_of.items()},
@@ -73,12 +73,12 @@ def request_of(table: RequestTable | None) -> Request:
     )
 
 
-def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
+def requests_at(site: SiteFile, cluster: SiteNodes) -> dict[str, Request]:
     """What the jobs of each class request, as they get it (`SiteNodes.as_allocated`)."""
     return {table.name: cluster.as_allocated(request_of(table.request)) for table in site.job_classes}
 
 
-def held_by_class(site: SiteFile, cluster: Cluster) -> dict[str, Held]:
+def held_by_class(site: SiteFile, cluster: SiteNodes) -> dict[str, HeldResources]:
     """What a job of each class keeps from others; with whole nodes, the mean over those of the machine
     classes on which it ran."""
     class_of = {name: group.machine_class for group in site.machines for name in group.names}
@@ -138,7 +138,7 @@ def request_columns(request: Request, time_limit_s: float | None) -> dict[str, A
     }
 
 
-def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
+def with_cluster(site: SiteFile, cluster: SiteNodes) -> SiteFile:
     """The site with the nodes, partitions and resources of `cluster` in place of its own.
 
     Nodes of one specification are machines of one class, which keeps its name if the site has machines of
@@ -183,7 +183,7 @@ def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
     return site.model_copy(update={key: tuple(tables) for key, tables in update.items()})
 
 
-def _machines(site: SiteFile, cluster: Cluster) -> Iterator[MachinesTable]:
+def _machines(site: SiteFile, cluster: SiteNodes) -> Iterator[MachinesTable]:
     """One group for each node."""
     before = {name: group for group in site.machines for name in group.names}
     # Later groups first, so that the first of one specification counts.
@@ -231,7 +231,7 @@ _NOT_OF_NODES = ("storage_gb", "os", "rating", "interconnects")
 
 
 def _runnable(
-    table: JobClassTable, clusters: set[str], cluster: Cluster, class_of: Mapping[str, str]
+    table: JobClassTable, clusters: set[str], cluster: SiteNodes, class_of: Mapping[str, str]
 ) -> JobClassTable:
     """The class without the times and commands of clusters that are gone, and allowed on the first nodes that
     satisfy it if it could run nowhere, as when all nodes are replaced. Its runs elsewhere then say what to

@@ -42,7 +42,7 @@ from site_db.jobs import recording, swf
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals import FileJournal
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import read_site_file
 from site_db.slurm_conf import read_cluster
 from tests.scheduler.durability.test_journal_text import OF_VERSION_1
@@ -171,7 +171,7 @@ def _is_no_json(constant: str) -> None:
 
 
 @cache
-def _cluster() -> Cluster:
+def _cluster() -> SiteNodes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "slurm.conf"
         path.write_text(SLURM_CONF)

@@ -13,40 +13,40 @@ from site_db.estimation import (
     ENOUGH_RUNS_OF_ONE_MACHINE,
     Estimator,
     ExecutionEstimate,
-    Layout,
-    Place,
     PlaceKind,
     Rule,
+    RunPlace,
+    SiteLayout,
 )
 from site_db.history.statistics import RunStatistics
 from site_db.site_file.machine_names import Slots
 
-FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
-PAIR, TRIO = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
+FAST, SLOW = (RunPlace(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
+PAIR, TRIO = (RunPlace(PlaceKind.CLUSTER, c) for c in (0, 1))
 F0, F1, S2, S3, S4, ON_PAIR, ON_TRIO = range(7)
 EVERYONE = (2, 3)
 WORK = 0
 
 
 def estimator(
-    staff_s: Mapping[Place, float | None],
-    runs: Mapping[Place, list[float]],
+    staff_s: Mapping[RunPlace, float | None],
+    runs: Mapping[RunPlace, list[float]],
     ratings: tuple[float | None, ...] = (None,) * 5,
 ) -> Estimator:
     """Two fast machines and three slow ones; the fast ones are a cluster, the slow ones another."""
-    layout = Layout(
+    layout = SiteLayout(
         ("work",), ("f0", "f1", "s2", "s3", "s4"), ("fast", "slow"), (0, 0, 1, 1, 1), ratings,
         ("pair", "trio"), ((0, 1), (2, 3, 4)), (staff_s,), Slots((1,) * 5, (1, 1)),
     )  # fmt: skip
     return Estimator(layout, {(WORK, place): RunStatistics.of(times_s) for place, times_s in runs.items()})
 
 
-def machine(j: int) -> Place:
-    return Place(PlaceKind.MACHINE, j)
+def machine(j: int) -> RunPlace:
+    return RunPlace(PlaceKind.MACHINE, j)
 
 
-def with_members(cluster: Place, members: int) -> Place:
-    return Place(PlaceKind.CLUSTER, cluster.which, members)
+def with_members(cluster: RunPlace, members: int) -> RunPlace:
+    return RunPlace(PlaceKind.CLUSTER, cluster.which, members)
 
 
 def summary(estimate: ExecutionEstimate | None) -> tuple[float, Rule, int] | None:
@@ -117,7 +117,7 @@ def test_the_deviation_is_that_of_the_runs_in_the_estimate() -> None:
 
 
 def test_a_job_with_a_size_is_estimated_by_the_line() -> None:
-    layout = Layout(
+    layout = SiteLayout(
         ("work",), ("f0",), ("fast",), (0,), (None,), (), (), ({FAST: 10.0},), Slots((1,))
     )  # fmt: skip
     known = Estimator(layout, {(WORK, FAST): RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0])})

@@ -13,7 +13,7 @@ from site_db.files.input_errors import InvalidFile
 from site_db.history.stored_statistics import disagreements
 from site_db.jobs.log_import import count_things
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import put_site
 from site_db.site_file.nodes import never_satisfied
 from site_db.site_file.tables import SiteFile
@@ -43,7 +43,7 @@ def file_of(session: Session, site: str = "ours") -> SiteFile:
     return SiteReader(session, site).as_file()
 
 
-def cluster(text: str, folder: Path) -> Cluster:
+def cluster(text: str, folder: Path) -> SiteNodes:
     path = folder / "cluster.conf"
     path.write_text(text)
     return read_cluster(path)

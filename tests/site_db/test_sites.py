@@ -14,7 +14,7 @@ from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
-from site_db.estimation import Layout, Place, PlaceKind
+from site_db.estimation import PlaceKind, RunPlace, SiteLayout
 from site_db.schema import SiteRow
 from site_db.site_file import importing
 from site_db.site_file.importing import put_site
@@ -28,8 +28,8 @@ from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, NODES, SMALL, changed, read, site_of
 
 ADDRESS = parse_address("small.db")
-FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
-PAIR, MIXED = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
+FAST, SLOW = (RunPlace(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
+PAIR, MIXED = (RunPlace(PlaceKind.CLUSTER, c) for c in (0, 1))
 
 
 def put(session: Session, text: str, folder: Path) -> SiteFile:
@@ -77,7 +77,7 @@ def test_the_small_sites_queues_keep_users_displacement_mapping_and_scheduler(se
 
 
 def test_the_small_sites_staff_times_are_stored_by_job_class_and_place(session: Session) -> None:
-    assert SiteReader(session, "small").layout() == Layout(
+    assert SiteReader(session, "small").layout() == SiteLayout(
         job_classes=("short", "long", "wide"),
         machines=("f1", "f2", "s1", "s2", "odd"),
         machine_classes=("fast", "slow"),

@@ -141,7 +141,7 @@ _FIRST_TWO = re.compile(r'\w"?(?P<between>[^\w"]+)"?\w')
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """What separates the columns of a log; with `widths`, they are aligned, as plain `sacct` prints them, and
     these are the places where each begins and ends."""
 
@@ -166,21 +166,21 @@ class Layout:
         return self.is_quoted or self.separator in (",", ";", "\t")
 
 
-def layout_of(line: str) -> Layout:
+def layout_of(line: str) -> ColumnLayout:
     """The columns that a line names, if it is a header."""
     first = _FIRST_TWO.search(line)
     separator = "|" if first is None or "|" in line else first["between"].strip(" ") or " "
     parts = line.split() if separator == " " else line.strip("\r\n").split(separator)
-    return Layout(tuple(part.strip().strip('"').lower() for part in parts), separator, (), '"' in line)
+    return ColumnLayout(tuple(part.strip().strip('"').lower() for part in parts), separator, (), '"' in line)
 
 
-def aligned(header: str, dashes: str) -> Layout | None:
+def aligned(header: str, dashes: str) -> ColumnLayout | None:
     """The layout of aligned columns, if the second line has their dashes, and not a row of dashes."""
     if not dashes.strip() or set(dashes) - set("- \r\n"):
         return None
     widths = tuple((match.start(), match.end()) for match in re.finditer("-+", dashes))
     names = (header[begin:end].strip().lower() for begin, end in widths)
-    found = Layout(tuple(map(_uncut, names)), " ", widths)
+    found = ColumnLayout(tuple(map(_uncut, names)), " ", widths)
     return found if found.is_header or not layout_of(header).is_header else None
 
 

@@ -15,7 +15,7 @@ from site_db.jobs.sacct.columns import (
     COMMAND,
     NUMBERS,
     SPELLED,
-    Layout,
+    ColumnLayout,
     aligned,
     has_form,
     kind_of,
@@ -27,23 +27,23 @@ _LONGEST_TEXT = 1_000
 """The most lines of a text in quotes."""
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     number: int
     fields: list[str]
     cut: frozenset[str] = frozenset()
     """The columns whose values are cut off, and end in +."""
 
 
-class Lines:
+class LogSection:
     """The lines below one header. `fits` says whether the fields of a line have the forms of columns."""
 
     def __init__(
-        self, layout: Layout, numbered: Iterator[tuple[int, str]], fits: Callable[[Sequence[str]], bool]
+        self, layout: ColumnLayout, numbered: Iterator[tuple[int, str]], fits: Callable[[Sequence[str]], bool]
     ) -> None:
         self._layout, self.rest, self._fits = layout, numbered, fits
         self.next_header: str | None = None
 
-    def under(self, header: str) -> Iterator[Line]:
+    def under(self, header: str) -> Iterator[LogLine]:
         """The fields of each line, or of lines that quotes join, without the header where it is repeated."""
         layout, may_be_quoted = self._layout, self._layout.may_be_quoted
         while (following := next(self.rest, None)) is not None:
@@ -61,9 +61,9 @@ class Lines:
                 joined, unused = self._joined_by_quotes(text)
                 self.rest = chain(unused, self.rest)
                 fields = _unquoted(joined, layout.separator)
-                yield Line(number, self._split(text) if fields is None else fields)
+                yield LogLine(number, self._split(text) if fields is None else fields)
             else:
-                yield Line(number, self._split(text))
+                yield LogLine(number, self._split(text))
 
     def _split(self, text: str) -> list[str]:
         separator, n = self._layout.separator, len(self._layout.columns)
@@ -84,7 +84,7 @@ class Lines:
                 return text, lines
         return (text, lines) if joined.count('"') % 2 else (joined, [])
 
-    def _slices(self, number: int, text: str) -> Line:
+    def _slices(self, number: int, text: str) -> LogLine:
         """The fields of a line in aligned columns. Slurm counts the bytes of a value, so that other than
         ASCII letters move what follows."""
         fields = [text[begin:end] for begin, end in self._layout.widths]
@@ -98,7 +98,7 @@ class Lines:
             )
             if value.endswith("+") and len(value.strip()) == end - begin and column != "state"
         )
-        return Line(number, fields, cut)
+        return LogLine(number, fields, cut)
 
 
 def _unquoted(text: str, separator: str) -> list[str] | None:
@@ -170,12 +170,12 @@ class Fields(dict[str, str]):
 class _Row:
     """The lines of a row, complete or not."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[LogLine] = field(default_factory=list)
     may_be: int | None = None
     """The columns in which it may go on, once they are known."""
     is_complete: bool = False
     """Whether it is with these lines, once that is known."""
-    tail: list[Line] = field(default_factory=list)
+    tail: list[LogLine] = field(default_factory=list)
     """Further lines, with which it would not be complete."""
     before: int = 0
     """The columns that are uncertain since the line before may belong to it."""
@@ -224,14 +224,14 @@ class _Table:
     further lines complete.
     """
 
-    def __init__(self, layout: Layout, tally: Tally, numbered: Iterator[tuple[int, str]]) -> None:
+    def __init__(self, layout: ColumnLayout, tally: Tally, numbered: Iterator[tuple[int, str]]) -> None:
         self._layout, self._tally = layout, tally
         self._readings = Readings(layout.columns, USED, layout.separator)
         # From the last to the first: of columns with the same name, the first counts.
         self._backwards = layout.columns[::-1]
         # Each is looked up in each row: to have them in the dictionary is faster than `__missing__`.
         self._absent = dict.fromkeys(USED - {*layout.columns, *NUMBERS, "user"}, "")
-        self.lines = Lines(layout, numbered, self._readings.fits)
+        self.lines = LogSection(layout, numbered, self._readings.fits)
 
     def rows(self, header: str) -> Iterator[Fields]:
         row, begun, doubt = _Row(), _Row(), 0
@@ -266,7 +266,7 @@ class _Table:
             self._give_up(begun, row, None)
         yield from self._read(row)
 
-    def _goes_on(self, row: _Row, line: Line) -> bool:
+    def _goes_on(self, row: _Row, line: LogLine) -> bool:
         """Whether a line, perhaps with further ones, is the rest of a row. A row that ends with a text always
         goes on; of another one that is complete without the line, it is uncertain."""
         if not row.lines:
@@ -287,7 +287,7 @@ class _Table:
             row.tail = []
         return True
 
-    def _give_up(self, begun: _Row, row: _Row, following: Line | None) -> int:
+    def _give_up(self, begun: _Row, row: _Row, following: LogLine | None) -> int:
         """Give up what seemed to begin a row. It is left out, although it may be a text at the end of the row
         before, which is then uncertain. Returns the uncertain columns of the next row."""
         last_text = self._readings.last_text
@@ -300,25 +300,25 @@ class _Table:
             row.after |= self._readings.every if differs else last_text
         return self._doubt_after(begun.may_be or 0, following)
 
-    def _doubt_after(self, may_be: int, line: Line | None) -> int:
+    def _doubt_after(self, may_be: int, line: LogLine | None) -> int:
         """The uncertain columns of the row after a line that ends no row, but perhaps in a text of these."""
         fields = line.fields if line is not None and self._is_complete(line) else None
         return self._readings.reached(may_be, fields)
 
-    def _is_whole(self, line: Line) -> bool:
+    def _is_whole(self, line: LogLine) -> bool:
         n = len(self._layout.columns)
         if len(line.fields) == n:
             return self._readings.fits(line.fields)
         return len(line.fields) > n and self._readings.after(line.fields)[1]
 
-    def _is_complete(self, line: Line) -> bool:
+    def _is_complete(self, line: LogLine) -> bool:
         """Whether a line is a complete row, also if some of its fields cannot be read, but not without the
         number of a job."""
         if len(line.fields) == len(self._layout.columns):
             return line.fields[self._readings.number].strip() != ""
         return self._is_whole(line)
 
-    def _refuse(self, lines: Iterable[Line]) -> None:
+    def _refuse(self, lines: Iterable[LogLine]) -> None:
         n = len(self._layout.columns)
         for line in lines:
             surplus = len(line.fields) - n
@@ -348,7 +348,7 @@ class _Table:
             found.update(dict.fromkeys(self._readings.names(row.before | row.after), ""))
         return (found,)
 
-    def _as_it_is(self, line: Line) -> Fields:
+    def _as_it_is(self, line: LogLine) -> Fields:
         row = Fields(line.number, self._absent)
         row.update(zip(self._backwards, map(str.strip, reversed(line.fields)), strict=True))
         for column in sorted(line.cut & USED) if line.cut else ():

@@ -28,7 +28,7 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.core.engine import Stuck
 from sil.world.core.loop import Replay
 from sil.world.events import ORDERS
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from tests.sil.swarm.seeded_bugs import Bug
 
 PROCESSORS = 16
@@ -51,7 +51,7 @@ def on_processors() -> JobLog:
 
 def on_nodes() -> JobLog:
     """Of each three jobs, one uses most of the cores, one of the memory, and one of the GPUs."""
-    cluster = Cluster({f"n{k}": Node(4, 2 * MUCH, ("a", "a")) for k in range(4)}, {}, {})
+    cluster = SiteNodes({f"n{k}": Node(4, 2 * MUCH, ("a", "a")) for k in range(4)}, {}, {})
     with_request = [(*row, k) for k, row in enumerate(_rows())]
     jobs = pl.DataFrame(with_request, schema={**SCHEMA, "request": pl.Int64}, orient="row")
     kinds = Request(1, 1, 100), Request(1, 1, MUCH), Request(1, 1, 100, Gpus(1))

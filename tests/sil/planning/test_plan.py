@@ -19,9 +19,9 @@ from sil.planning.assumptions import caveats
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.page import OPTIONS, PAGE, sections
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.ranking import Criteria, Effect, Ranking
+from sil.planning.ranking import Criteria, Effect, OptionRanking
 from sil.planning.recommendation import recommendation
-from sil.planning.runs import Refused
+from sil.planning.runs import RefusedShares
 from sil.planning.searches import BestBuy
 from sil.planning.sites import OnLog
 from sil.planning.verdicts import PairVerdict, Standings
@@ -121,7 +121,7 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(
 
 
 def answers_with(of: Plan, *answer: object) -> Answers:
-    return Answers(of, "s", (), (), (Answer("olb", AS_IT_IS, Refused(0.0, {}), *answer),), {}, ())  # type: ignore[arg-type]
+    return Answers(of, "s", (), (), (Answer("olb", AS_IT_IS, RefusedShares(0.0, {}), *answer),), {}, ())  # type: ignore[arg-type]
 
 
 def test_only_the_job_classes_that_gain_or_lose_most_are_shown() -> None:
@@ -140,7 +140,7 @@ def test_only_the_job_classes_that_gain_or_lose_most_are_shown() -> None:
         )
         for name, sign in (("gains", 1.0), ("loses", -1.0))
     )
-    ranking = Ranking(Criteria(), {key: 1.0}, effects, Standings(["gains", "loses"]))
+    ranking = OptionRanking(Criteria(), {key: 1.0}, effects, Standings(["gains", "loses"]))
     *_, section = sections(answers_with(of, ranking, None, None, None))
     (part,) = section.parts
     assert part.table is not None
@@ -171,7 +171,7 @@ def test_the_recommended_option_is_compared_with_what_is_cheaper(
         for name, cost in (("best", 54.0), ("tied", 52.0), ("cheap", 44.0))
     )
     against = {"best": Interval(0.1, 0.05), "cheap": Interval(-0.1, 0.2)}
-    ranking = Ranking(Criteria(only_first=True), {key: 100.0}, effects, standings, "tied", against)
+    ranking = OptionRanking(Criteria(only_first=True), {key: 100.0}, effects, standings, "tied", against)
     answers = answers_with(of, None, BestBuy(ranking, 3, 3), None, None)
     change = "mean turnaround falls by 20.0 ± 0.1 %, to 1 s."
     assert recommendation(answers) == f"With 60, buy 'tied' for 52: {change} {said}".strip()

@@ -12,7 +12,7 @@ from scipy import stats
 from sil.outcome.paired import why_no_interval
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.ranking import Criteria, rank_options
-from sil.planning.verdicts import Demand, PairVerdict, Standings, looks
+from sil.planning.verdicts import JointConfidence, PairVerdict, Standings, looks
 from tests.examples import up_to
 from tests.sil.planning.fake_runs import noise, plan, samples
 
@@ -21,7 +21,7 @@ def test_half_width_is_students_corrected_for_pairs_and_looks() -> None:
     values = np.array([1.0, 2.0, 4.0, 5.0])
     quantile = stats.t.ppf(1 - 0.05 / (3 * 2) / 2, df=3)
     expected = quantile * np.std(values, ddof=1) / 2
-    assert Demand(0.95, pairs=3, looks=2).interval(values).half_width == pytest.approx(expected)
+    assert JointConfidence(0.95, pairs=3, looks=2).interval(values).half_width == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_verdict_follows_from_interval_and_indifference(
     mean: float, spread: float, verdict: PairVerdict
 ) -> None:
     gained = mean + spread * np.tile([-1.0, 1.0], 30)
-    assert Demand(0.95, 1, 1).verdict(gained, indifference=1.0) is verdict
+    assert JointConfidence(0.95, 1, 1).verdict(gained, indifference=1.0) is verdict
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_verdict_follows_from_interval_and_indifference(
 def test_differences_that_say_nothing_of_rare_effects_settle_nothing(gained: list[float], why: str) -> None:
     """Student's t of the first had a half-width of 0: a tie for good."""
     values = np.array(gained)
-    assert Demand(0.95, 1, 1).verdict(values, indifference=1.0) is PairVerdict.UNSETTLED
+    assert JointConfidence(0.95, 1, 1).verdict(values, indifference=1.0) is PairVerdict.UNSETTLED
     assert why_no_interval(values) == why
-    assert Demand(0.95, 1, 1).verdict(np.full(60, 50.0), indifference=1.0) is PairVerdict.BETTER
+    assert JointConfidence(0.95, 1, 1).verdict(np.full(60, 50.0), indifference=1.0) is PairVerdict.BETTER
 
 
 @pytest.mark.parametrize(
@@ -305,4 +305,4 @@ def test_a_report_says_how_many_replications_would_settle_a_pair() -> None:
     settled = rank_options(samples(enough, turnaround)[0], one_of_each(enough))
     assert not settled.standings.unsettled
     assert min(effect.n for effect in settled.effects) > 12
-    assert Demand(0.95, 1, 1).n_needed(np.zeros(400), 1.0) is None
+    assert JointConfidence(0.95, 1, 1).n_needed(np.zeros(400), 1.0) is None

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.rehearsal.effects import Effect, differing, effects, most_changed
+from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
 from sil.rehearsal.reproduction import Reproduction, Use, reproduction
 from sil.rehearsal.run import expanded, present, variants
@@ -96,7 +96,7 @@ def test_jobs_that_did_not_start_are_not_near_and_causes_are_counted_apart() -> 
 
 def found(
     variant_s: Sequence[float], again_s: Sequence[float] | None = None
-) -> dict[tuple[str, str], Effect]:
+) -> dict[tuple[str, str], MeanDifference]:
     before_s = [HOUR_S] * N
     jobs = of(before_s, before_s).jobs
     tables = (replayed(before_s), replayed(before_s if again_s is None else again_s), replayed(variant_s))

@@ -17,7 +17,7 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import Fact
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_consumable import SmallJob
 from tests.scheduler.free_nodes.test_consumable_backfilling import (
@@ -45,7 +45,7 @@ Row = tuple[float, float, float | None, int]
 """Submission, run time, estimate, user."""
 
 
-def log_on_nodes(cluster: Cluster, requests: list[Request], rows: list[Row]) -> JobLog:
+def log_on_nodes(cluster: SiteNodes, requests: list[Request], rows: list[Row]) -> JobLog:
     """Jobs with a request each."""
     table = [
         (k, submit_s, run_s, request.chunks, estimate_s, user, k)
@@ -77,7 +77,7 @@ def logs(draw: st.DrawFn) -> JobLog:
     state = state_of(small).nodes
     named = {f"n{n}": node for n, node in enumerate(state.all)}
     partitions = {name: draw(partitions_called(name)) for name in PARTITIONS}
-    cluster = Cluster(named, partitions, {}, site_resources=state.site_resources)
+    cluster = SiteNodes(named, partitions, {}, site_resources=state.site_resources)
     times_s = st.integers(0, 30).map(float)
     row = st.tuples(
         times_s, st.integers(1, 20).map(float), st.none() | st.integers(1, 30).map(float), st.integers(-1, 2)
@@ -102,7 +102,7 @@ def test_both_engines_note_the_same_facts_in_the_same_order(
 
 def as_nodes_of_one_core(log: JobLog) -> JobLog:
     """The same jobs on nodes that are like processors."""
-    cluster = Cluster({f"n{n}": Node(1, 0) for n in range(log.processors)}, {}, {})
+    cluster = SiteNodes({f"n{n}": Node(1, 0) for n in range(log.processors)}, {}, {})
     sizes = sorted(set(log.jobs["processors"].to_list()))
     request = log.jobs["processors"].replace_strict(sizes, range(len(sizes)), return_dtype=pl.Int64)
     return JobLog(
@@ -160,7 +160,7 @@ def site_with_a_queue(n_jobs: int, n_nodes: int = 90) -> JobLog:
         (float(rng.integers(0, 200)), float(rng.integers(1, 900)), float(rng.integers(1, 2_000)), k % 9)
         for k in range(n_jobs)
     ]
-    return log_on_nodes(Cluster(nodes, {}, {}), requests, rows)
+    return log_on_nodes(SiteNodes(nodes, {}, {}), requests, rows)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_all_arrays_of_the_compiled_engine_grow(scheduler: str, n_jobs: int) -> 
 
 
 def test_a_job_that_fits_nowhere_is_refused_in_the_compiled_engine_too() -> None:
-    cluster = Cluster({"n0": Node(4, 1_000)}, {}, {})
+    cluster = SiteNodes({"n0": Node(4, 1_000)}, {}, {})
     requests = [Request(1, 1, 1_000), Request(1, 5, 1_000), Request(2, 4, 1_000)]
     log = log_on_nodes(cluster, requests, [(0.0, 1.0, 1.0, 1)] * 3)
     assert_equal(Replay(log), "easy")

@@ -16,7 +16,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from tests.sil.experiment.replaying import replayed_jobs
 
 SERVICE_S = 1000.0
@@ -79,7 +79,7 @@ def mean_wait_s(run_s: np.ndarray, rng: np.random.Generator, folder: Path) -> fl
         "queue",
         pl.DataFrame(columns, {**SCHEMA, "request": pl.Int64}),
         C,
-        cluster=Cluster(nodes, {}, {}),
+        cluster=SiteNodes(nodes, {}, {}),
         requests=(Request(),),
     )
     Replay(log).run(resolve("fcfs"), folder)

@@ -28,7 +28,7 @@ from sil.trace.reading import read_facts
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.settings import Rules
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 from tests.builders import earlier
 from tests.commands import sil, the_sentence
@@ -311,7 +311,7 @@ def replayed(
         "small",
         pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
         len(empty),
-        cluster=Cluster(nodes, {}, {}, site_resources=state.site_resources),
+        cluster=SiteNodes(nodes, {}, {}, site_resources=state.site_resources),
         requests=tuple(test_consumable_backfilling.request_of(job) for _, _, job in jobs),
     )
     Replay(log, engine=engine).run(resolve(policy), folder)

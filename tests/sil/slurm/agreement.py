@@ -28,7 +28,7 @@ from sil.trace.facts import TRACE, Fact
 from sil.trace.held import shares_in
 from sil.trace.reading import read_facts
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 INTERVAL_S = 5.0
 """How often the controller looks at its queue, besides after each event."""
@@ -63,7 +63,7 @@ class Compared:
         return "\n".join((*parts, *(f"    {example}" for example in self.examples)))
 
 
-def random_cluster(rng: np.random.Generator) -> Cluster:
+def random_cluster(rng: np.random.Generator) -> SiteNodes:
     nodes, threads = {}, {}
     for kind in range(int(rng.integers(1, 4))):
         n_threads = int(rng.integers(1, 3))
@@ -84,10 +84,10 @@ def random_cluster(rng: np.random.Generator) -> Cluster:
         for k in range(int(rng.integers(1, 4))):
             nodes[f"n{kind}{k}"] = node
             threads[f"n{kind}{k}"] = n_threads
-    return Cluster(nodes, {"batch": Partition("batch")}, threads, site_resources={"matlab": 3})
+    return SiteNodes(nodes, {"batch": Partition("batch")}, threads, site_resources={"matlab": 3})
 
 
-def random_request(rng: np.random.Generator, cluster: Cluster) -> Request:
+def random_request(rng: np.random.Generator, cluster: SiteNodes) -> Request:
     """One that the cluster can satisfy.
 
     Of whole cores, as the readers of logs round requests, and of two tasks on each node whole pairs.
@@ -119,7 +119,7 @@ def random_request(rng: np.random.Generator, cluster: Cluster) -> Request:
             return found
 
 
-def random_log(rng: np.random.Generator, cluster: Cluster, n_jobs: int) -> JobLog:
+def random_log(rng: np.random.Generator, cluster: SiteNodes, n_jobs: int) -> JobLog:
     rows: list[tuple[int, ...]] = []
     requests: list[Request] = []
     begins_s = 0
@@ -136,7 +136,7 @@ def random_log(rng: np.random.Generator, cluster: Cluster, n_jobs: int) -> JobLo
     )
 
 
-def configured(cluster: Cluster, path: Path) -> str:
+def configured(cluster: SiteNodes, path: Path) -> str:
     """The name of the controller that serves this cluster's nodes in their order, as ours does."""
     lines = [
         line.replace("sched/backfill", "sched/builtin")
@@ -144,7 +144,7 @@ def configured(cluster: Cluster, path: Path) -> str:
         if not line.startswith("NodeName=")
     ]
     for weight, (name, node) in enumerate(cluster.nodes.items(), start=1):
-        alone = Cluster({name: node}, {}, cluster.threads)
+        alone = SiteNodes({name: node}, {}, cluster.threads)
         (line,) = (line for line in configuration_for(alone).lines if line.startswith("NodeName="))
         lines.append(f"{line} Weight={weight}")
     path.write_text("\n".join((*lines, "")))

@@ -10,10 +10,10 @@ from scheduler.model import Job, JobId, RunId, Share
 from scheduler.node_request import Gpus, Node, Request
 from sil.slurm.layout import CannotRequest, Parts, Processors, options_of
 from sil.slurm.protocol.submission import NodeShare
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 A100 = frozenset({"a100"})
-MIXED = Cluster({"n1": Node(8, 64_000, ("v100", "a100", "v100", "a100")), "n2": Node(8, 64_000)}, {}, {})
+MIXED = SiteNodes({"n1": Node(8, 64_000, ("v100", "a100", "v100", "a100")), "n2": Node(8, 64_000)}, {}, {})
 KINDS = {"a100", "v100"}
 
 
@@ -53,7 +53,7 @@ def test_tasks_request_memory_for_each_cpu_rounded_up() -> None:
 
 
 def test_where_memory_is_no_resource_none_is_requested() -> None:
-    without = Cluster({"n1": Node(8)}, {}, {}, has_memory=False)
+    without = SiteNodes({"n1": Node(8)}, {}, {}, has_memory=False)
     assert "memory_per_node_mb" not in Parts(without).options(job(Request(1, 4, 1000)))
 
 

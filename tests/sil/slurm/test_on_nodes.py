@@ -14,7 +14,7 @@ from sil.runs.under_test import resolve
 from sil.slurm.runs import patience_of
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from tests.commands import sil
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.runs.test_engines_on_nodes import log_on_nodes
@@ -106,7 +106,7 @@ def test_other_nodes_than_those_of_the_log_are_one_sentence() -> None:
 @needs_slurm
 def test_requests_that_slurm_cannot_serve_are_refused_with_the_reason(tmp_path: Path) -> None:
     node = Node(16, 16_000, ("a100", "a100"), partitions=ANY)
-    cluster = Cluster({"n1": node, "n2": node}, {"batch": Partition("batch")}, {})
+    cluster = SiteNodes({"n1": node, "n2": node}, {"batch": Partition("batch")}, {})
     requests = [
         Request(partitions=ANY),
         Request(cores=0.5, partitions=ANY),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sil.swarm.case import SCHEDULERS, Case, Machines, drawn
+from sil.swarm.case import SCHEDULERS, Case, SiteKind, drawn
 from sil.swarm.faults import KINDS, Fault, FaultyWorld
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import SimClock
@@ -34,9 +34,9 @@ def test_the_cases_of_some_hundred_seeds_have_all_kinds_of_faults_machines_polic
 
 def test_a_case_has_only_the_kinds_of_faults_machines_and_schedulers_that_are_asked_for() -> None:
     for seed in range(50):
-        case = drawn(seed, ("crashes", "clock"), [Machines.NODES], ["easy"], n_jobs=3, n_machines=2)
+        case = drawn(seed, ("crashes", "clock"), [SiteKind.NODES], ["easy"], n_jobs=3, n_machines=2)
         assert {fault.kind for fault in case.faults} <= {"crashes", "clock"}
-        assert (case.machines, case.scheduler) == (Machines.NODES, "easy")
+        assert (case.machines, case.scheduler) == (SiteKind.NODES, "easy")
         assert len(case.jobs) <= 3
         assert case.n_machines <= 2
 

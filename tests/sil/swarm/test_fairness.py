@@ -9,7 +9,7 @@ import pytest
 
 from sil.runs.under_test import UnderTest, resolve
 from sil.swarm.campaign import STREAMS, Swarm
-from sil.swarm.case import Machines, stream
+from sil.swarm.case import SiteKind, stream
 from sil.swarm.simulation import STARTS_IN_TIME, verdict_on
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -97,5 +97,5 @@ def test_a_scheduler_whose_jobs_wait_for_earlier_or_shorter_ones_is_fair(named: 
 
 @pytest.mark.parametrize("name", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
 def test_the_bound_holds_for_all_schedulers_that_are_built_in(name: str) -> None:
-    for machines in (Machines.PROCESSORS, Machines.NODES):
+    for machines in (SiteKind.PROCESSORS, SiteKind.NODES):
         assert verdict_on(stream(7, machines, name)).violation is None

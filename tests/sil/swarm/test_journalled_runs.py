@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.durability.journal import JournalEntry
-from sil.swarm.case import Case, Machines, drawn
+from sil.swarm.case import Case, SiteKind, drawn
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import CaseVerdict, verdict_on
 from site_db.journals import ChainedJournal, DatabaseJournal, FileJournal
@@ -56,15 +56,15 @@ def verdict_from(kind: str, case: Case, path: Path) -> CaseVerdict:
         journal.close()
 
 
-SEEDS = {Machines.DIFFERENT: 27, Machines.PROCESSORS: 10, Machines.NODES: 6}
+SEEDS = {SiteKind.DIFFERENT: 27, SiteKind.PROCESSORS: 10, SiteKind.NODES: 6}
 
 
 @pytest.mark.parametrize(
     ("kind", "machines"),
-    [("file", Machines.DIFFERENT), ("file", Machines.NODES), ("sqlite", Machines.PROCESSORS)],
+    [("file", SiteKind.DIFFERENT), ("file", SiteKind.NODES), ("sqlite", SiteKind.PROCESSORS)],
 )
 def test_a_manager_restored_from_a_durable_journal_decides_as_one_restored_from_memory(
-    kind: str, machines: Machines, tmp_path: Path
+    kind: str, machines: SiteKind, tmp_path: Path
 ) -> None:
     case = case_of(SEEDS[machines], 6)
     assert case.machines is machines

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sil.swarm.case import Case, Machines, drawn
+from sil.swarm.case import Case, SiteKind, drawn
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import verdict_on
 from sil.trace.facts import Fact
@@ -55,7 +55,7 @@ def test_there_are_thirty_bugs_in_all_parts_of_a_manager() -> None:
 
 def _with_an_outage_of_the_interconnect() -> Case:
     seeds = (drawn(seed, kinds=()) for seed in range(100))
-    case = next(case for case in seeds if case.machines is Machines.DIFFERENT and case.n_machines > 1)
+    case = next(case for case in seeds if case.machines is SiteKind.DIFFERENT and case.n_machines > 1)
     outage = Fault("interconnect", {"from_s": 1.0, "for_s": 100.0})
     return replace(case, faults=(outage,))
 

@@ -14,7 +14,7 @@ from scheduler.durability.reliable_delivery import ReliableDelivery
 from scheduler.rules import RAISES_NOTHING
 from sil.runs.under_test import resolve
 from sil.swarm.campaign import PLAIN, Swarm, carried_out, lines_reached, shrunk
-from sil.swarm.case import Case, CaseJob, Machines, drawn
+from sil.swarm.case import Case, CaseJob, SiteKind, drawn
 from sil.swarm.faults import Fault
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline
@@ -173,7 +173,7 @@ def test_a_violation_ends_with_one_and_is_replayed_by_the_command_that_is_printe
 
 def test_a_case_is_shown_with_its_policies(tmp_path: Path) -> None:
     policies = {"has_queues": True, "is_remapping": True, "keeps_starts": True, "raised_after": 2}
-    seed = next(seed for seed in range(99) if drawn(seed).machines is Machines.DIFFERENT)
+    seed = next(seed for seed in range(99) if drawn(seed).machines is SiteKind.DIFFERENT)
     replace(drawn(seed), faults=(), **policies, least_gain_s=2.5).write(tmp_path / "case.json")
     shown = " ".join(sil("swarm", "--case", tmp_path / "case.json").output.split())
     assert (

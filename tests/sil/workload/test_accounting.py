@@ -10,7 +10,7 @@ from sil.workload.accounting import read_accounting
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Overrun, Rules
 from site_db.files.input_errors import InvalidFile
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 NODES = {
     "n1": Node(64, 256_000, partitions=frozenset({"cpu", "all"})),
@@ -23,7 +23,7 @@ PARTITIONS = {
     "all": Partition("all"),
     "whole": Partition("whole", is_exclusive=True),
 }
-CLUSTER = Cluster(NODES, PARTITIONS, {})
+CLUSTER = SiteNodes(NODES, PARTITIONS, {})
 
 GOOD = {
     "JobID": "7",
@@ -40,7 +40,7 @@ GOOD = {
 
 
 def read(
-    folder: Path, *jobs: dict[str, str], cluster: Cluster = CLUSTER, rules: Rules | None = None
+    folder: Path, *jobs: dict[str, str], cluster: SiteNodes = CLUSTER, rules: Rules | None = None
 ) -> JobLog:
     path = folder / "accounting.txt"
     rows = [GOOD | job for job in jobs]
@@ -48,13 +48,13 @@ def read(
     return read_accounting(path, cluster, rules or Rules())
 
 
-def the_request(folder: Path, tres: str, cluster: Cluster = CLUSTER, **job: str) -> Request:
+def the_request(folder: Path, tres: str, cluster: SiteNodes = CLUSTER, **job: str) -> Request:
     log = read(folder, {"ReqTRES": tres, "AllocTRES": tres, **job}, cluster=cluster)
     return log.requests[log.jobs["request"][0]]
 
 
-THREADED = Cluster(NODES, PARTITIONS, dict.fromkeys(NODES, 2))
-WITHOUT_MEMORY = Cluster(NODES, PARTITIONS, {}, has_memory=False)
+THREADED = SiteNodes(NODES, PARTITIONS, dict.fromkeys(NODES, 2))
+WITHOUT_MEMORY = SiteNodes(NODES, PARTITIONS, {}, has_memory=False)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ WITHOUT_MEMORY = Cluster(NODES, PARTITIONS, {}, has_memory=False)
     ids=["one node", "nodes", "tasks", "GPUs of a type", "GPUs", "whole cores", "exclusive", "no memory"],
 )
 def test_a_job_requests_equal_parts_of_its_nodes(
-    tres: str, partition: str, cluster: Cluster, requested: Request, tmp_path: Path
+    tres: str, partition: str, cluster: SiteNodes, requested: Request, tmp_path: Path
 ) -> None:
     expected = replace(requested, partitions=frozenset({partition}))
     assert the_request(tmp_path, tres, cluster, Partition=partition) == expected
@@ -109,7 +109,7 @@ def test_a_job_of_an_exclusive_and_a_shared_partition_goes_to_the_one_that_share
         tmp_path,
         {"Partition": "whole,shared", "ReqTRES": "cpu=4,node=1"},
         {"Partition": "whole,shared", "ReqTRES": "cpu=8,node=1", "JobID": "8"},
-        cluster=Cluster(nodes, partitions, {}),
+        cluster=SiteNodes(nodes, partitions, {}),
     )
     assert [(request.exclusive, request.partitions) for request in log.requests] == [
         (False, {"shared"}),
@@ -123,7 +123,7 @@ def test_tasks_in_a_partition_that_limits_nodes_are_in_as_many_blocks(tmp_path: 
     log = read(
         tmp_path,
         {"Partition": "all", "ReqTRES": "cpu=15,mem=15G,node=2"},
-        cluster=Cluster(NODES, partitions, {}),
+        cluster=SiteNodes(NODES, partitions, {}),
     )
     ((request),) = log.requests
     assert (request.chunks, request.cores, request.memory_mib) == (2, 8, 8 * 1024)
@@ -131,7 +131,7 @@ def test_tasks_in_a_partition_that_limits_nodes_are_in_as_many_blocks(tmp_path: 
 
 def test_licences_are_requested_once_by_a_job_on_several_nodes(tmp_path: Path) -> None:
     site = {"matlab": 5, "ansys@srv": 20, "abaqus@a": 1, "abaqus@b": 1}
-    cluster = Cluster(NODES, PARTITIONS, {}, site_resources=site)
+    cluster = SiteNodes(NODES, PARTITIONS, {}, site_resources=site)
     tres = "cpu=128,mem=400G,node=2,license/matlab=1,license/ansys=4,license/abaqus@b=1"
     request = the_request(tmp_path, tres, cluster)
     assert (request.chunks, request.others) == (2, {})
@@ -140,7 +140,7 @@ def test_licences_are_requested_once_by_a_job_on_several_nodes(tmp_path: Path) -
 
 
 def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_path: Path) -> None:
-    cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
+    cluster = SiteNodes(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
     jobs = [{"ReqTRES": "cpu=4,node=1,license/matlab=1,license/abaqus=2", "JobID": str(k)} for k in (1, 2)]
     log = read(tmp_path, *jobs, {"ReqTRES": "cpu=4,node=1,bb/datawarp=9,license/matlab=0"}, cluster=cluster)
     assert [request.site_resources for request in log.requests] == [{"matlab": 1}, {}]
@@ -152,7 +152,7 @@ def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_
 
 
 def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_path: Path) -> None:
-    cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
+    cluster = SiteNodes(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
     log = read(tmp_path, {"ReqTRES": "cpu=4,mem=8G,node=1,license/matlab=6"}, cluster=cluster)
     requested = "1 node with 4 CPUs, 8,192 MiB, and 6 matlab"
     assert log.notes == (f"job 7 requests {requested}, but the site has 5 matlab; refused when it arrives",)
@@ -270,13 +270,13 @@ def test_constraints_are_features_of_each_node_as_far_as_these_can_say_them(
 ) -> None:
     tres = f"cpu={nodes},node={nodes}"
     job = {"Constraints": constraint, "ReqTRES": tres, "AllocTRES": tres}
-    log = read(tmp_path, job, cluster=Cluster(FEATURES, PARTITIONS, {}))
+    log = read(tmp_path, job, cluster=SiteNodes(FEATURES, PARTITIONS, {}))
     assert log.requests[0].features == features
     assert any(note.startswith(f"1 job: {sentence}") for note in log.notes) == bool(sentence)
 
 
 def test_a_node_with_one_of_several_features_satisfies_a_request(tmp_path: Path) -> None:
-    cluster = Cluster(FEATURES, PARTITIONS, {})
+    cluster = SiteNodes(FEATURES, PARTITIONS, {})
     (request,) = read(tmp_path, {"Constraints": "(new|old)&ib"}, cluster=cluster).requests
     assert [name for name, node in FEATURES.items() if request.may_use(node)] == ["n2"]
 

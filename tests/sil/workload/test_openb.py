@@ -8,7 +8,7 @@ from scheduler.node_request import Gpus, Node, Request
 from sil.workload.job_log import JobLog
 from sil.workload.tables import read_nodes, read_pod_log
 from site_db.files.input_errors import InvalidFile
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,4000,1000,0,\nb,96000,300000,2,T4\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"
@@ -17,7 +17,7 @@ PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,delet
 def read(folder: Path, *pods: str) -> JobLog:
     (folder / "nodes.csv").write_text(NODES)
     (folder / "pods.csv").write_text(PODS + "".join(f"{pod}\n" for pod in pods))
-    return read_pod_log(folder / "pods.csv", Cluster(read_nodes(folder / "nodes.csv"), {}, {}))
+    return read_pod_log(folder / "pods.csv", SiteNodes(read_nodes(folder / "nodes.csv"), {}, {}))
 
 
 def test_nodes_have_cores_memory_and_gpus_of_a_model(tmp_path: Path) -> None:

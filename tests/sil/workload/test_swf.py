@@ -21,7 +21,7 @@ from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
 from sil.workload.swf_writing import write_swf
 from site_db.files.input_errors import InvalidFile
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from tests.sil.workload.swf_files import GOOD, HEADER, assert_sound, job, log_file
 
 STRICT = Rules(strict=True)
@@ -614,7 +614,7 @@ def test_a_log_that_cannot_be_read_twice_is_read_once(
 
 # On nodes with cores and memory
 
-CLUSTER = Cluster({"n1": Node(8, 4096), "n2": Node(8, 4096)}, {}, {})
+CLUSTER = SiteNodes({"n1": Node(8, 4096), "n2": Node(8, 4096)}, {}, {})
 
 
 @pytest.mark.parametrize(

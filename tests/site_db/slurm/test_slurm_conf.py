@@ -7,11 +7,11 @@ import pytest
 
 from scheduler.node_request import Node, Partition, Request
 from site_db.files.input_errors import InvalidFile
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 
 
-def cluster(folder: Path, *lines: str) -> Cluster:
+def cluster(folder: Path, *lines: str) -> SiteNodes:
     path = folder / "slurm.conf"
     path.write_text("\n".join(lines) + "\n")
     return read_cluster(path)

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.node_request import Node, Partition
 from site_db.files.input_errors import InvalidFile
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 
 IB = frozenset({"ib", "avx"})
@@ -72,7 +72,7 @@ SINFO = {
 }
 
 
-def read(folder: Path, *documents: object) -> Cluster:
+def read(folder: Path, *documents: object) -> SiteNodes:
     path = folder / "nodes.json"
     path.write_text("\n".join(map(json.dumps, documents)))
     return read_cluster(path)

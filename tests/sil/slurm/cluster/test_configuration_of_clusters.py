@@ -9,12 +9,12 @@ import pytest
 from scheduler import UserError
 from scheduler.node_request import Node, Partition
 from sil.slurm.cluster import configuration_for
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 
 BIG = Node(16, 64_000, ("a100", "a100", "v100"), {"nvme": 2}, frozenset({"fast"}), frozenset({"gpu", "day"}))
 SMALL = Node(8, 32_000, partitions=frozenset({"day"}))
-CLUSTER = Cluster(
+CLUSTER = SiteNodes(
     {"s01": SMALL, "s02": SMALL, "b1": BIG, "s03": SMALL},
     {
         "day": Partition("day", 86_400.0, default_time_s=90.0),
@@ -52,7 +52,7 @@ def test_nodes_that_are_alike_have_one_line() -> None:
 
 
 def test_memory_is_not_shared_out_where_jobs_request_none() -> None:
-    lines = configuration_for(Cluster({"n1": Node(4)}, {}, {}, has_memory=False)).lines
+    lines = configuration_for(SiteNodes({"n1": Node(4)}, {}, {}, has_memory=False)).lines
     assert "SelectTypeParameters=CR_Core" in lines
     assert not any(line.startswith("DefMem") for line in lines)
 
@@ -70,12 +70,15 @@ def test_partitions_are_served_in_order_of_the_priorities_of_queues() -> None:
 @pytest.mark.parametrize(
     ("cluster", "said"),
     [
-        (Cluster({"node 1": Node(4)}, {}, {}), "the node 'node 1' cannot be named in slurm.conf"),
-        (Cluster({"n": Node(0.5)}, {}, {}), "node n has 0.5 CPUs, and Slurm's nodes have whole ones"),
-        (Cluster({"n": Node(70_000)}, {}, {}), "from 1 to 65,000"),
-        (Cluster({"n": Node(partitions=frozenset({"a,b"}))}, {}, {}), "the partition 'a,b' cannot be named"),
+        (SiteNodes({"node 1": Node(4)}, {}, {}), "the node 'node 1' cannot be named in slurm.conf"),
+        (SiteNodes({"n": Node(0.5)}, {}, {}), "node n has 0.5 CPUs, and Slurm's nodes have whole ones"),
+        (SiteNodes({"n": Node(70_000)}, {}, {}), "from 1 to 65,000"),
+        (
+            SiteNodes({"n": Node(partitions=frozenset({"a,b"}))}, {}, {}),
+            "the partition 'a,b' cannot be named",
+        ),
     ],
 )
-def test_what_slurm_conf_cannot_say_is_one_sentence(cluster: Cluster, said: str) -> None:
+def test_what_slurm_conf_cannot_say_is_one_sentence(cluster: SiteNodes, said: str) -> None:
     with pytest.raises(UserError, match=said):
         configuration_for(cluster)
