@@ -118,16 +118,6 @@ def test_every_scheduler_has_crashes_and_losses_of_its_own_seed_again(tmp_path: 
     assert not facts_of(path, "mct").equals(facts_of(path, "mct", 1))
 
 
-def test_the_share_of_lost_messages_can_vary_over_a_grid(tmp_path: Path) -> None:
-    more = '[messages]\n[grid]\n"messages.lost_share" = [0.0, 0.5]\n'
-    path = tiny_experiment(tmp_path, more, **CHANGES | {"schedulers": '["mct"]'})
-    comparison = run(path, tmp_path / "out")
-    reliable, lossy = (comparison.cell(point, "mct", "makespan") for point in range(2))
-    assert reliable is not None
-    assert lossy is not None
-    assert reliable.value.mean < lossy.value.mean
-
-
 def test_failing_jobs_are_requeued_as_often_over_a_network_with_crashes(tmp_path: Path) -> None:
     poison = "[failures.jobs.poison]\njob_classes = ['short']\n"
     changes = CHANGES | {"schedulers": '["mct"]\nmax_batch_requeue = 2', "jobs": "20"}

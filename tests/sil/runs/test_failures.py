@@ -39,7 +39,6 @@ from tests.builders import description, site, tiny_experiment, trace
 from tests.commands import sil, the_sentence
 from tests.sil.experiment.test_experiment import facts_of, run
 from tests.sil.runs.test_experiment_on_nodes import SITE as NODES
-from tests.sil.runs.test_own_manager import MANAGERS
 from tests.sil.runs.test_shared_experiment import EXPERIMENT as TIME_SHARED
 from tests.sil.runs.test_shared_experiment import SITE as LAB
 from tests.sil.slurm.installed import needs_slurm
@@ -438,29 +437,6 @@ def test_all_other_notices_reach_the_manager() -> None:
     for notice in notices:
         limited.handle(notice)
     assert told == notices
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("in_this_process")
-def test_a_users_manager_has_the_same_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    again = """
-class Again(OnTheFirstMachine):
-    def start(self, job):
-        super().start(job)
-        self.job = job
-    def on_run_lost(self, loss):
-        self.waiting.append(self.job)
-        self.running, self.wants_round = None, True
-"""
-    (tmp_path / "my_managers.py").write_text(MANAGERS + again)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    name = "my_managers:Again"
-    changes = {"schedulers": f'["{name}"]\nmax_batch_requeue = 3', "jobs": "12", "replications": "1"}
-    path = tiny_experiment(tmp_path, POISON, **changes)
-    assert not run(path, tmp_path / "out").faults
-    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
-    n_runs = Counter(of(facts, Fact.RUN_STARTED)["job"].to_list())
-    assert {n_runs[job] for job in of(facts, Fact.JOB_REFUSED)["job"]} == {4}
 
 
 def _with_failed_runs(n: int, then: tuple[Fact, dict[str, Any]]) -> pl.DataFrame:

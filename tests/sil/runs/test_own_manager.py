@@ -15,9 +15,7 @@ from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.workers.executor import Inline, Listener
-from tests.builders import tiny_experiment
 from tests.sil.experiment.replaying import replay_all
-from tests.sil.experiment.test_experiment import run
 from tests.sil.experiment.test_replay import FIVE, log_of, starts
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
@@ -111,14 +109,6 @@ def test_rounds_after_the_last_chunk_of_facts_are_timed(
     monkeypatch.setattr(recorder, "CHUNK", 3)
     Replay(log_of([(1, 0.0, 10.0, 1, 10.0, 1)], 1)).run(resolve(f"{managers}:OneAtATime"), tmp_path)
     assert pl.read_parquet(tmp_path / TIMINGS)["time_s"].to_list() == [0.0, 10.0]
-
-
-def test_a_custom_manager_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path, schedulers=f'["mct", "{managers}:OnTheFirstMachine"]')
-    comparison = run(path, tmp_path / "out")
-    assert not comparison.faults
-    facts = pl.read_parquet(tmp_path / "out" / TRACE).filter(pl.col("scheduler") != "mct")
-    assert facts.filter(pl.col("event") == Fact.RUN_STARTED)["resource"].unique().to_list() == [0]
 
 
 def test_a_round_of_a_custom_manager_is_charged_and_its_orders_take_effect_at_its_end(
