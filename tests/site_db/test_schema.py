@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, Float, delete, func, insert, select, text, update
+from sqlalchemy import Engine, Float, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -497,26 +497,6 @@ def test_a_machine_class_a_machine_and_a_cluster_of_one_id_are_separate_places(s
         session.execute(insert(ExecutionStatisticsRow).values(**{**STATISTICS, "job_class_id": 2, **place}))
     row = ExecutionStatisticsRow
     assert session.scalar(select(func.count()).select_from(row).where(row.job_class_id == 2)) == 3
-
-
-def test_a_cluster_with_another_number_of_members_is_a_separate_place(session: Session) -> None:
-    for members in (1, 2):
-        values = {**STATISTICS, "cluster_id": 2, "members": members}
-        session.execute(insert(ExecutionStatisticsRow).values(**values))
-
-
-def test_run_numbers_may_repeat_at_another_site(session: Session) -> None:
-    session.execute(
-        insert(ExecutionHistoryRow).values(**{**A_RUN, **ON_A_MACHINE, "site_id": 2, "number": 1})
-    )
-
-
-def test_foreign_keys_are_enabled_in_every_connection(database: Path) -> None:
-    engine = store.open_file(database)
-    with engine.connect() as one, engine.connect() as another:
-        for connection in (one, another):
-            assert connection.scalar(text("PRAGMA foreign_keys")) == 1
-    engine.dispose()
 
 
 # -- what may go, and what goes with it --------------------------------------------------------------------

@@ -113,13 +113,11 @@ def test_creating_a_database_never_overwrites_an_existing_file(address: Address)
 
 def test_an_sqlite_database_uses_a_write_ahead_log_foreign_keys_and_a_busy_timeout(database: Path) -> None:
     engine = store.open_file(database)
-    with engine.connect() as connection:
-        pragma = {
-            name: connection.scalar(text(f"PRAGMA {name}"))
-            for name in ("journal_mode", "foreign_keys", "busy_timeout")
-        }
+    with engine.connect() as one, engine.connect() as another:
+        for connection in (one, another):
+            for name, value in (("journal_mode", "wal"), ("foreign_keys", 1), ("busy_timeout", 30_000)):
+                assert connection.scalar(text(f"PRAGMA {name}")) == value
     engine.dispose()
-    assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000}
 
 
 # -- databases that cannot be used -------------------------------------------------------------------------

@@ -187,13 +187,9 @@ def test_a_line_has_what_its_fields_say_with_each_repair_in_the_tally(
     assert tally.repaired == dict.fromkeys(repairs, 1)
 
 
-def test_integers_may_be_written_as_decimals() -> None:
-    decimals = " ".join(f"{number}.00" for number in NUMBERS)
-    assert read(ORIGIN, decimals) == read(ORIGIN, row())
-
-
-def test_fields_may_be_separated_by_any_whitespace() -> None:
-    assert read(ORIGIN, "   " + row().replace(" ", " \t ") + "  \r") == read(ORIGIN, row())
+@pytest.mark.parametrize("line", [f"{'.00 '.join(NUMBERS)}.00", "   " + row().replace(" ", " \t ") + "  \r"])
+def test_numbers_may_be_decimals_and_between_any_blanks(line: str) -> None:
+    assert read(ORIGIN, line) == read(ORIGIN, row())
 
 
 def test_the_tally_is_current_at_each_job_and_accumulates_over_logs() -> None:
