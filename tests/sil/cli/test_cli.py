@@ -540,35 +540,6 @@ def test_mismatched_ready_times_are_rejected(text: str, expected: str, here: Pat
 # -- bad input of experiments ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    {
-        "[wrokload]": "line 11: unknown key 'wrokload'; did you mean 'workload'?",
-        "jbos = 3": "line 11: unknown key 'jbos'; did you mean 'jobs'?",
-        "mix = { vecmat = 1 }": "line 11: the workload names the job class 'vecmat'",
-        "queues = { urgent = 1 }": "line 11: the workload names the queue 'urgent'",
-        '[[outages]]\nmachine = "f9"\nfrom_s = 1\nto_s = 2': "line 12: the site 'tiny' has no machine 'f9'",
-        '[[outages]]\nmachine = "f1"\nfrom_s = -1\nto_s = 2': "line 13: outages[0].from_s = -1: ",
-        '[[outages]]\nmachine = "f1"\nfrom_s = 5\nto_s = 2': "an outage ends after it begins",
-        "[[outages]]\nfrom_s = 5\nto_s = 7": "either a machine or an interconnect",
-        'arrivals = { kind = "poisson", jobs_per_quantum = -4 }': "jobs_per_quantum = -4: ",
-        'arrivals = { kind = "poison" }': "'poisson'",
-        '[grid]\n"workload.jbos" = [1]': "'workload.jbos' is not a setting that can vary",
-        '[grid]\n"workload.jobs" = [1, -3]': "grid: workload.jobs = -3: expected a number greater than "
-        "or equal to 1",
-        '[grid]\n"workload.jobs" = []': "grid.workload.jobs",
-        "jobs = 3": "not valid TOML",
-        "mix = { short = true }": "line 11: workload.mix.short = true: expected a number",
-    }.items(),
-)
-def test_an_error_in_an_experiment_file_is_reported_with_its_line(
-    more: str, expected: str, here: Path
-) -> None:
-    sentence = the_sentence(sil("run", tiny_experiment(here, more), "--out", "out"))
-    assert expected in sentence
-    assert "experiment.toml" in sentence
-
-
 def test_an_error_in_a_site_file_is_reported_with_its_line(here: Path) -> None:
     path = tiny_experiment(here, site_text=TINY_SITE.replace("fast = 10\nslow", "fast = -10\nslow"))
     sentence = the_sentence(sil("run", path, "--out", "out"))

@@ -205,38 +205,6 @@ def test_a_users_manager_that_is_another_one_after_a_crash_is_at_fault(own: str,
 # -- mistakes ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ("[messages]\nlost_share = 1.0", "line 12: messages.lost_share = 1.0"),
-        ("[messages]\nlost_shares = 0.1", "line 12: unknown key 'lost_shares'; did you mean 'lost_share'"),
-        ("[messages]\nretry_s = 0", "line 12: messages.retry_s = 0"),
-        ("[messages]\npings = 0", "line 12: messages.pings = 0"),
-        (
-            "[[messages.partitions]]\nmachines = ['f9']\nfrom_s = 0\nto_s = 9",
-            "line 12: the site 'tiny' has no machine 'f9'",
-        ),
-        (
-            "[[messages.partitions]]\nmachines = ['f1']\nfrom_s = 9\nto_s = 9",
-            "messages.partitions[0]: to_s is 9, which is not after from_s, 9",
-        ),
-        ("[crashes]\ndown_s = 5", "line 11: the key 'crashes.mean_time_between_crashes_s' is missing"),
-        ("[[clock_jumps]]\nat_s = 5", "line 11: the key 'clock_jumps[0].offset_s' is missing"),
-        ("[[clock_jumps]]\nat_s = 5\noffset_s = inf", "line 13: clock_jumps[0].offset_s = inf"),
-        (
-            "[guard]\ndecision_cost = 'fixed(seconds=1)'\n[crashes]\nmean_time_between_crashes_s = 60",
-            "line 12: a manager that may crash decides again after a restart, in no simulated time",
-        ),
-    ],
-)
-def test_a_mistake_in_the_tables_is_reported_with_its_line(
-    more: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = the_sentence(sil("run", tiny_experiment(tmp_path, more), "--out", "out"))
-    assert expected in " ".join(told.split())
-
-
 def test_a_scheduler_that_is_a_program_of_its_own_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, CRASHES)
     path.write_text(path.read_text().replace('"mct", "sjs"', '"batsim: /bin/true"'))

@@ -484,45 +484,6 @@ def test_the_share_of_failing_jobs_can_vary_over_a_grid(tmp_path: Path) -> None:
     assert 0.0 < means[1] < 100.0
 
 
-MEANS = "mean_time_between_failures_s = 100\nmean_time_to_repair_s = 1\n"
-
-
-@pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        (
-            "[failures]\nmean_time_to_repair_s = 5",
-            "line 11: failures: the failures of every machine by itself",
-        ),
-        (f"[failures.groups.a]\n{MEANS}", "line 11: failures.groups.a: give the machines that fail together"),
-        (f"[failures.groups.a]\nmachines = ['f9']\n{MEANS}", "line 12: the site 'tiny' has no machine 'f9'"),
-        (
-            f"[failures.groups.a]\nmachines = ['f[1']\n{MEANS}",
-            "line 12: failures.groups.a.machines: 'f[1' is",
-        ),
-        ("[failures.slow_machines.a]\nfactor = 2", "failures.slow_machines.a: give either machines"),
-        ("[failures.slow_machines.a]\nshare = 1\nfactor = 0", "failures.slow_machines.a.factor = 0: "),
-        ("[failures.jobs.a]\nafter = 0.1", "failures.jobs.a: give the share of the jobs"),
-        (
-            "[failures.jobs.a]\njob_classes = ['x']",
-            "line 12: the site 'tiny' has no job class 'x'; it has short",
-        ),
-        (
-            "[failures]\n[grid]\n'max_batch_requeue' = [3]",
-            "max_batch_requeue has no effect where no job fails",
-        ),
-        ("[failures.jobs.a]\nshare = 1.5", "failures.jobs.a.share = 1.5: "),
-    ],
-)
-def test_a_mistake_in_the_table_is_reported_with_its_line(
-    more: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = the_sentence(sil("run", tiny_experiment(tmp_path, more), "--out", "out"))
-    assert expected in " ".join(told.split())
-
-
 @pytest.mark.usefixtures("in_this_process")
 @needs_slurm
 def test_slurm_is_refused_where_runs_fail(tmp_path: Path) -> None:
