@@ -35,7 +35,7 @@ class MachinesScenario(Scenario):
     """A site whose machines run one job at a time in each slot."""
 
     kind = Kind.MAPPING
-    purpose = "an experiment without a table shared_nodes"
+    purpose = "an experiment on the machines of a site"
 
     @property
     def resources(self) -> ResourceNames:
