@@ -255,7 +255,7 @@ class Examination:
         if not n_decisions(answer) or rules.MAKES_PROGRESS not in self.exercised:
             job = outline.startable(fresh)
             if job is not None and not n_decisions(answer):
-                message = f"job {job} could run, nothing is running, and no job is started: it waits for ever"
+                message = f"job {job} could run, nothing is running, and no job is started: it waits forever"
                 raise self._broken(rules.MAKES_PROGRESS, job, message, asked)
             if job is not None:
                 self.exercised.add(rules.MAKES_PROGRESS)

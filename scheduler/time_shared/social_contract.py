@@ -100,6 +100,6 @@ class SocialContract:
         if requirement.memory_mb > most_mb:
             return (
                 f"a task requires {requirement.memory_mb:g} MB of memory on {requirement.n_tasks} nodes; "
-                f"at most {most_mb:g} MB are free on so many"
+                f"at most {most_mb:g} MB are free on that many"
             )
         return None

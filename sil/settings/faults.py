@@ -17,7 +17,7 @@ Machines = Annotated[Names, AfterValidator(lambda names: tuple(expand(names)))]
 
 
 class FlappingTable(Table):
-    """After its repair, what has failed is up for `each_s`, then down for `each_s`, so many `times`."""
+    """After a repair, what has failed is up for `each_s`, then down for `each_s`, this many `times`."""
 
     times: Count
     each_s: Period
@@ -134,9 +134,9 @@ class MessagesTable(Table):
     Delays are exponential. A message that is reordered is held back for `reordered_by_s`. From `until_s` on,
     the network is reliable.
 
-    * `retry_s`: Until an order without an answer is sent again; doubled each time, up to 16 times this.
-    * `ping_s`: Between pings of a machine that has runs.
-    * `pings`: Runs on a machine that has not answered so many in a row are given up.
+    * `retry_s`: Seconds until an order without an answer is sent again; doubled each time, at most 16 times.
+    * `ping_s`: Seconds between pings of a machine that has runs.
+    * `pings`: Unanswered pings in a row after which the runs of a machine are given up.
     """
 
     lost_share: LossShare = 0.0

@@ -29,7 +29,7 @@ def check_sizes(n_jobs: int | None, replications: int, values: Iterable[int], n_
 
 class LogTable(Table):
     """The jobs of a log with their own sizes and run times, at `load` times its load: the times between
-    arrivals are divided by it. With `weeks`, every replication draws so many weeks of the log, with
+    arrivals are divided by it. With `weeks`, every replication draws that many weeks of the log, with
     replacement, of which the times are divided then; without, all of it is one replication. `time_zone` is
     that of local times in accounting."""
 
@@ -42,8 +42,8 @@ class LogTable(Table):
 class HistoryTable(Table):
     """The past jobs of the site, of the last `days` or of all time, at `load` times their rate.
 
-    `jobs`: so many arrive in each replication at random, by the shares of job classes, queues and users.
-    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement; then the
+    `jobs`: that many arrive in each replication at random, by the shares of job classes, queues and users.
+    `weeks`: every replication draws that many weeks with all jobs as they were, with replacement; then the
     times between arrivals are divided by `load`. Without either, all jobs as they were are one replication.
     """
 

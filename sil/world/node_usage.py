@@ -90,7 +90,7 @@ class NodeUsage:
         if request.most_on_node is not None and chunks > request.most_on_node:
             return f"it gets {chunks} chunks on node {node}; at most {request.most_on_node} are to be on one"
         if request.exclusive and self._chunks[node]:
-            return f"node {node} has other jobs, and it is to have the node for itself"
+            return f"node {node} has other jobs, and it is to have the node to itself"
         for name, amount in amounts.items():
             if chunks * amount > self._room[node].get(name, 0):
                 return f"node {node} has too few free {name} for {chunks} of its chunks"

@@ -177,7 +177,7 @@ class JobsOnNodes(LogBuilder):
 
 
 ALONE = (
-    "the site '{site}' has machines but no partitions: each job is taken to have its machines for itself; "
+    "the site '{site}' has machines but no partitions: each job is assumed to have its machines to itself; "
     "for nodes that jobs share, import slurm.conf first (sil db import-slurm-conf)"
 )
 INFERRED = (

@@ -121,8 +121,8 @@ def _add_other_units(schema: dict[str, Any]) -> None:
 
 
 class RequestTable(Table):
-    """What a job requests: so many `nodes`, or so many `tasks` on any nodes, with so many cores and so much
-    memory and GPUs on each. GPUs are whole ones, or `gpu_share` of one, of any of `gpu_types`.
+    """What a job requests: a number of `nodes`, or of `tasks` on any nodes, and the cores, memory and GPUs on
+    each of them. GPUs are whole ones, or `gpu_share` of one, of any of `gpu_types`.
     `site_resources` are for the job as a whole. It may run in any of the `partitions`.
 
     In a file, memory can also be given as `memory_mb_per_core`, and GPUs as `total_gpus` of the job. Cores

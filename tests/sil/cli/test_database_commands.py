@@ -269,7 +269,7 @@ def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_
     assert "4 of 5 rows" in result.stdout
     assert "New at the site 'ours': 4 machines, 1 cluster, 2 job classes." in result.stdout
     note = " ".join(result.stderr.split())
-    assert "each job is taken to have its machines for itself" in note
+    assert "each job is assumed to have its machines to itself" in note
     assert "sil db import-slurm-conf" in note
     assert "agree with its history of 3 runs" in done("check")
     result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "pjs")
