@@ -15,7 +15,7 @@ from itertools import count
 from benchmarks.record import keep
 from scheduler.rules import Violation
 from sil.isolation.host import HERE
-from sil.runs.simulation import Disturbances, Simulation
+from sil.runs.simulation import Disturbances, SiteRun
 from sil.swarm.campaign import Swarm, found_by
 from sil.swarm.case import Case, SiteKind, drawn
 from sil.swarm.simulation import verdict_on
@@ -47,7 +47,7 @@ def plain(case: Case) -> None:
     clock = SimClock()
     tested = CaseScheduler(case, clock, None, HERE)
     site = SITES[case.machines](case, tested)
-    simulation = Simulation(site, Disturbances(), clock=clock)
+    simulation = SiteRun(site, Disturbances(), clock=clock)
     manager = site.manager(simulation.ports, tested.under_test, tested)
     simulation.world.run([site.job(job) for job in case.jobs], manager)
 

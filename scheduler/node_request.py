@@ -206,7 +206,7 @@ class Refusal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Admission:
+class RequestRules:
     """The rule of which requests a site admits: `names` are those of all partitions, `partitions` has limits
     of some, and `most_chunks` is the function above for the site's nodes."""
 

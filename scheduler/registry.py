@@ -83,7 +83,7 @@ class SchedulerNotLoaded(UserError):
     """A name leads to no usable scheduler. The message is one sentence for the user."""
 
 
-class Source(Protocol):
+class SchedulerSource(Protocol):
     """Where a scheduler comes from that has no import string."""
 
     @property
@@ -119,7 +119,7 @@ class SchedulerSpec:
     memoryless: bool = False
     is_random: bool = False
     summary: str = ""
-    source: Source | None = None
+    source: SchedulerSource | None = None
 
     @property
     def key(self) -> str:
@@ -184,7 +184,7 @@ def resolve(name: str) -> SchedulerSpec:
     return spec if spec.is_built_in else declared(spec)
 
 
-def from_source(name: str, source: Source) -> SchedulerSpec:
+def from_source(name: str, source: SchedulerSource) -> SchedulerSpec:
     """The scheduler of a class or function that has no import string, under a name for results. Raises
     SchedulerNotLoaded if it is no scheduler, or its declarations are wrong."""
     made_by = source.constructor

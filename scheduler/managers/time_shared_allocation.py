@@ -19,7 +19,7 @@ from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
 
 
-class Accounting(Protocol):
+class CpuTimes(Protocol):
     """CPU time used by running jobs."""
 
     def used_s(self, run: RunId) -> float:
@@ -63,7 +63,7 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         memory_mb: Sequence[float],
         contract: SocialContract,
         clock: Clock,
-        accounting: Accounting,
+        accounting: CpuTimes,
         characterisation: Characterisation,
         notes: Notes | None = None,
     ) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 from scheduler.core.arrays import Ints
 from scheduler.messages import counted
 from scheduler.node_request import (
-    Admission,
     Node,
     Partition,
     Refusal,
     Request,
+    RequestRules,
     alike,
     most_chunks,
     thousandths,
@@ -168,7 +168,7 @@ class RequestAdmission:
     def __init__(self, nodes: DescribedNodes, partitions: Mapping[str, Partition]) -> None:
         self._nodes = nodes
         names = partitions.keys() | {name for node in nodes.all for name in node.partitions}
-        self._rule = Admission(names, partitions, nodes.site_resources, nodes.most_chunks)
+        self._rule = RequestRules(names, partitions, nodes.site_resources, nodes.most_chunks)
 
     def admitted(self, request: Request, time_limit_s: float | None) -> Request | str:
         """The request in the partitions that count; or why a job with it is refused, "requests ..."."""

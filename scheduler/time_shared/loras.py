@@ -22,7 +22,7 @@ from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
 
 
-class Ordering(Choice, noun="job ordering"):
+class OrderChoice(Choice, noun="job ordering"):
     """The order of the queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
@@ -30,7 +30,7 @@ class Ordering(Choice, noun="job ordering"):
     SNPF = "snpf"  # smallest number of processors first
 
 
-class Selection(Choice, noun="job selection"):
+class JobChoice(Choice, noun="job selection"):
     """Which of the waiting jobs may start."""
 
     JUST_FIRST = "just_first"  # only the first of the queue
@@ -39,7 +39,7 @@ class Selection(Choice, noun="job selection"):
     EASY = "easy"  # backfilling that does not delay the first, according to the estimates
 
 
-class NodeSelection(Choice, noun="node selection"):
+class NodeChoice(Choice, noun="node selection"):
     """On which nodes a job starts."""
 
     NORMAL = "normal"  # the least loaded ones
@@ -74,9 +74,9 @@ class Loras:
     ) -> None:
         if most_jobs is not None and most_jobs < 1:
             raise ValueError(f"a node may have at least one job, not {most_jobs}")
-        self.ordering = Ordering(ordering)
-        self.selection = Selection(selection)
-        self.node_selection = NodeSelection(node_selection)
+        self.ordering = OrderChoice(ordering)
+        self.selection = JobChoice(selection)
+        self.node_selection = NodeChoice(node_selection)
         self.estimate = Method(estimate)
         self.most_jobs = most_jobs
         self.policy = Policy(self.selection.code, self.node_selection.code, self.estimate.code)
@@ -86,14 +86,14 @@ class Loras:
         jobs, nodes, waiting = shared.jobs, shared.nodes, shared.waiting  # in order of arrival
         if self.most_jobs is not None:
             nodes = nodes._replace(most_jobs=np.minimum(nodes.most_jobs, self.most_jobs))
-        if self.ordering is not Ordering.FCFS:
-            keys: Floats | Ints = jobs.exe_s if self.ordering is Ordering.SJF else jobs.tasks
+        if self.ordering is not OrderChoice.FCFS:
+            keys: Floats | Ints = jobs.exe_s if self.ordering is OrderChoice.SJF else jobs.tasks
             waiting = waiting[np.argsort(keys[waiting], kind="stable")]
         return System(jobs, nodes, waiting, shared.running, self.policy)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes
-        is_easy = self.selection is Selection.EASY
+        is_easy = self.selection is JobChoice.EASY
         if is_easy:
             shared.measure()
         system = self.system(shared)

@@ -19,7 +19,7 @@ from scheduler.time_shared.core.cluster import Cluster
 from scheduler.time_shared.core.tables import TOGETHER_S, Jobs, Methods, Nodes
 from scheduler.time_shared.core.turnaround import Forecasts
 from scheduler.time_shared.forecast import ErrorHistory, Forecast, Hybrid, Predictor, WithInterval
-from scheduler.time_shared.loras import Loras, Method, Selection
+from scheduler.time_shared.loras import JobChoice, Loras, Method
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, TimeSharedScheduler
 
 
@@ -61,7 +61,7 @@ class Blind(PolicyAware):
     def __init__(self, scheduler: Loras, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
         in_turn = Loras(
             scheduler.ordering,
-            Selection.JUST_FIRST,
+            JobChoice.JUST_FIRST,
             scheduler.node_selection,
             scheduler.estimate,
             scheduler.most_jobs,

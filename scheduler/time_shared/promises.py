@@ -11,7 +11,7 @@ from scheduler.time_shared.core.passes import System
 from scheduler.time_shared.core.tables import TOGETHER_S
 from scheduler.time_shared.core.turnaround import Forecasts
 from scheduler.time_shared.forecast import Forecast
-from scheduler.time_shared.loras import Loras, Selection, answer
+from scheduler.time_shared.loras import JobChoice, Loras, answer
 from scheduler.time_shared.predictors import methods_of
 from scheduler.time_shared.problem import TimeSharedProblem
 
@@ -48,7 +48,7 @@ class Promising:
         cpu_time: str = "cpu",
         most_jobs: int | None = None,
     ) -> None:
-        self._in_turn = Loras(ordering, Selection.JUST_FIRST, node_selection, most_jobs=most_jobs)
+        self._in_turn = Loras(ordering, JobChoice.JUST_FIRST, node_selection, most_jobs=most_jobs)
         self._methods = methods_of(remaining, cpu_time)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:

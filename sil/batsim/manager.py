@@ -16,7 +16,7 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, MAKES_PROGRESS, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
 from sil.batsim import messages
 from sil.batsim.messages import WORKLOAD, JsonEvent, Reply, read_reply
-from sil.batsim.nodes import Nodes, Session, SessionJob
+from sil.batsim.nodes import NumberedNodes, Session, SessionJob
 from sil.batsim.process import Ask
 from sil.workload.job_log import LARGEST
 from sil.world.events import SimClock
@@ -38,7 +38,9 @@ class BatsimManager(ResourceManager):
     scheduler are raised as SchedulerFault.
     """
 
-    def __init__(self, nodes: Nodes, n_jobs: int, orders: SimDispatcher, ask: Ask, guard: Guard) -> None:
+    def __init__(
+        self, nodes: NumberedNodes, n_jobs: int, orders: SimDispatcher, ask: Ask, guard: Guard
+    ) -> None:
         assert isinstance(guard.clock, SimClock)
         self._nodes = nodes
         self._n_nodes = len(nodes.descriptions)

@@ -91,7 +91,7 @@ def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
 # -- what is received --------------------------------------------------------------------------------------
 
 
-class Message(BaseModel):
+class BatsimMessage(BaseModel):
     """A message. JSON has no names for infinity and NaN."""
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -103,13 +103,13 @@ Walltime = Annotated[float, Field(le=LARGEST)]
 """Seconds; 0 or less is none."""
 
 
-class NewJob(Message):
+class NewJob(BatsimMessage):
     res: Size
     profile: str
     walltime: Walltime = -1.0
 
 
-class SubmittedJob(Message):
+class SubmittedJob(BatsimMessage):
     res: Annotated[int, Field(gt=0, lt=2**31)]
     walltime: Walltime = -1.0
 
@@ -119,7 +119,7 @@ _made: Any = create_model
 
 def _models(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Models of types of fields, or of types with defaults."""
-    return {kind: _made(kind, __base__=Message, **data) for kind, data in table.items()}
+    return {kind: _made(kind, __base__=BatsimMessage, **data) for kind, data in table.items()}
 
 
 DECISIONS = _models(
@@ -149,33 +149,35 @@ EVENTS = _models(
 """The events of a simulator."""
 _DECISION: Any = Union[  # noqa: UP007 (made from a table)
     tuple(
-        _made(kind, __base__=Message, type=(Literal[kind], ...), timestamp=(Time, ...), data=(data, ...))
+        _made(
+            kind, __base__=BatsimMessage, type=(Literal[kind], ...), timestamp=(Time, ...), data=(data, ...)
+        )
         for kind, data in DECISIONS.items()
     )
 ]
 
 
-class Reply(Message):
+class Reply(BatsimMessage):
     """Decisions in order of time, and the time when the scheduler had made them."""
 
     now: Time
     events: list[Annotated[_DECISION, Field(discriminator="type")]]
 
 
-class Event(Message):
+class BatsimEvent(BatsimMessage):
     timestamp: Time
     type: str
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-class Request(Message):
+class BatsimRequest(BatsimMessage):
     """Events of a simulator in order of time, and the time when they were sent."""
 
     now: Time
-    events: list[Event]
+    events: list[BatsimEvent]
 
     @model_validator(mode="after")
-    def _in_order(self) -> Request:
+    def _in_order(self) -> BatsimRequest:
         times_s = [0.0, *(event.timestamp for event in self.events), self.now]
         for before_s, after_s in pairwise(times_s):
             if after_s < before_s:

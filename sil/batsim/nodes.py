@@ -21,7 +21,7 @@ from sil.world.machines.nodes import HeldNodes
 
 
 @dataclass(frozen=True)
-class Nodes:
+class NumberedNodes:
     """Nodes by number, from 0, as described to the scheduler.
 
     `profile` is the estimate of a job: a `delay`, and perhaps more. `actual_run_s` is its run time on nodes,
@@ -42,9 +42,9 @@ class Nodes:
     new_job: Callable[[float, float, int, float | None], Job] | None = None
 
 
-def identical_nodes(n_nodes: int, run_times: RuntimeEstimator, runs: LoggedRuns) -> Nodes:
+def identical_nodes(n_nodes: int, run_times: RuntimeEstimator, runs: LoggedRuns) -> NumberedNodes:
     """The nodes of a log's machine, which are always up."""
-    return Nodes(
+    return NumberedNodes(
         [resource(n, f"node-{n}") for n in range(n_nodes)],
         lambda job: delay(run_times.estimate_s(job)),
         lambda job, nodes: runs.run_s(job),
@@ -53,7 +53,7 @@ def identical_nodes(n_nodes: int, run_times: RuntimeEstimator, runs: LoggedRuns)
     )
 
 
-def site_machines(ports: OnMachines, actual_run_s: Callable[[Job, int, float], float]) -> Nodes:
+def site_machines(ports: OnMachines, actual_run_s: Callable[[Job, int, float], float]) -> NumberedNodes:
     """Machines that differ, which the protocol cannot describe: a job's `walltime` is its longest expected
     time on any machine, and its profile has that on each (`expected_s`, null = cannot run there).
 
@@ -77,7 +77,7 @@ def site_machines(ports: OnMachines, actual_run_s: Callable[[Job, int, float], f
     def learn(job: Job, nodes: NodeSet, started_s: float, ran_s: float) -> None:
         ports.experience.record(ExecutionRecord(job, next(iter(nodes)), 1, started_s, ran_s))
 
-    return Nodes(
+    return NumberedNodes(
         [resource(j, each.name, machine_class=each.machine_class) for j, each in enumerate(machines)],
         profile,
         lambda job, nodes: actual_run_s(job, next(iter(nodes)), 1.0),
@@ -87,7 +87,7 @@ def site_machines(ports: OnMachines, actual_run_s: Callable[[Job, int, float], f
     )
 
 
-def time_shared_nodes(ports: OnSharedNodes) -> Nodes:
+def time_shared_nodes(ports: OnSharedNodes) -> NumberedNodes:
     """A job's `walltime` is its execution time in isolation, and its profile has its requirement of a node
     (`cpu`, `memory_mb`). The protocol cannot express slowdown by local users, which is unknown before the
     end, or jobs that share nodes."""
@@ -101,7 +101,7 @@ def time_shared_nodes(ports: OnSharedNodes) -> Nodes:
         need = required(job)
         return {**delay(need.exe_s), "cpu": need.cpu, "memory_mb": need.memory_mb}
 
-    return Nodes(
+    return NumberedNodes(
         [resource(n, f"node-{n}", memory_mb=f"{mb:g}") for n, mb in enumerate(ports.memory_mb)],
         profile,
         lambda job, nodes: required(job).exe_s,

@@ -17,7 +17,7 @@ from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import AnyScheduler, JobArrived, RunEnded, RuntimeEstimator, TimePassed
 from scheduler.resource_manager import OnFreeNodes
-from sil.batsim.messages import EVENTS, Event, JsonEvent, Request, longest_message
+from sil.batsim.messages import EVENTS, BatsimEvent, BatsimRequest, JsonEvent, longest_message
 from sil.batsim.messages import event as decision
 from sil.world.events import SimClock
 from site_db.files.input_errors import quoted
@@ -62,7 +62,7 @@ class ServedScheduler:
 
     def answer(self, request: bytes) -> str:
         """The reply to a message."""
-        asked = _valid(Request.model_validate_json, request, "a message")
+        asked = _valid(BatsimRequest.model_validate_json, request, "a message")
         first_s = asked.events[0].timestamp if asked.events else asked.now
         if first_s < self.clock.now_s:
             raise UserError(
@@ -94,7 +94,7 @@ class ServedScheduler:
     def _decide(self, kind: str, **data: object) -> None:
         self._decisions.append(decision(self.clock.now_s, kind, **data))
 
-    def _receive(self, event: Event) -> None:
+    def _receive(self, event: BatsimEvent) -> None:
         match event.type:
             case "SIMULATION_BEGINS":
                 if self._manager is not None:

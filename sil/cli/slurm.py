@@ -120,14 +120,14 @@ def check(
     setting is refused. Without an option, the release is that of this computer.
     """
     from sil.slurm.configuration import read_configuration, settings_gone
-    from sil.slurm.installation import Place, installed
+    from sil.slurm.installation import SlurmFolders, installed
     from sil.slurm.protocol.releases import Release
     from sil.slurm.running import EPOCH_S, How, running
     from sil.slurm.settings.kept import LAST
 
     if release is not None and (prefix or root):
         raise UserError("--release names a release that need not be here; leave --prefix and --root out")
-    installation = None if release is not None else installed(Place(prefix, root))
+    installation = None if release is not None else installed(SlurmFolders(prefix, root))
     of = Release.of(release or "") if installation is None else installation.release
     if of is None:
         raise UserError(f"--release is '{release}'; expected one like 26.05")

@@ -21,7 +21,7 @@ from sil.runs.computer import Computer, RealEvents, RealMachines, Shared, usable
 from sil.runs.faults import is_remote
 from sil.runs.machines_scenario import Machines, MachinesScenario
 from sil.runs.scenario import Scenario, scenario_of_file
-from sil.runs.simulation import PRINTED, RunKey, Simulation
+from sil.runs.simulation import PRINTED, RunKey, SiteRun
 from sil.settings.experiment_file import Experiment, changed
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteSource
@@ -39,10 +39,10 @@ class LiveScenario(MachinesScenario):
 
     computer: Computer = field(kw_only=True)
 
-    def simulation(self, host: Host, decisions: list[float]) -> Simulation:
+    def simulation(self, host: Host, decisions: list[float]) -> SiteRun:
         computer = Shared(self.computer, host)
         site = _Cores(self, computer)
-        return Simulation(site, self.disturbances(site, decisions), events=RealEvents(computer))
+        return SiteRun(site, self.disturbances(site, decisions), events=RealEvents(computer))
 
 
 class _Cores(Machines):

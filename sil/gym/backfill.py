@@ -136,7 +136,7 @@ _FACTS = 64
 
 
 @dataclass(frozen=True)
-class Settings:
+class BackfillSettings:
     """
     * `log`: of rigid jobs, for identical processors.
     * `window`: how many waiting jobs, the first to arrive, are seen.
@@ -160,8 +160,8 @@ class Backfill(Single):
     all wait for the next arrival or end of a job (docs/how-to/reinforcement-learning.md)."""
 
     def __init__(self, log: JobLog, *, render_mode: str | None = None, **settings: Any) -> None:
-        """For the settings see `Settings`. Raises UserError for a log or settings that do not fit."""
-        super().__init__(BackfillBatch(1, Settings(log, **settings)), render_mode)
+        """For the settings see `BackfillSettings`. Raises UserError for a log or settings that do not fit."""
+        super().__init__(BackfillBatch(1, BackfillSettings(log, **settings)), render_mode)
 
 
 class BackfillVector(Vector):
@@ -169,13 +169,13 @@ class BackfillVector(Vector):
 
     def __init__(self, num_envs: int, log: JobLog, **settings: Any) -> None:
         """See `Backfill`."""
-        super().__init__(BackfillBatch(num_envs, Settings(log, **settings)))
+        super().__init__(BackfillBatch(num_envs, BackfillSettings(log, **settings)))
 
 
 class BackfillBatch:
     """`n` episodes with jobs of a log."""
 
-    def __init__(self, n: int, settings: Settings) -> None:
+    def __init__(self, n: int, settings: BackfillSettings) -> None:
         """Raises UserError for settings that do not fit."""
         log, window = settings.log, whole_number(settings.window, "window")
         self.n, self.window = whole_number(n, "num_envs"), window

@@ -44,7 +44,7 @@ class CompiledLog(NamedTuple):
     names: JobNames
 
 
-class Chunk(NamedTuple):
+class ReplayPart(NamedTuple):
     """A part of a replay: its facts (as in a trace), what makes the table of its decisions (MEASURED_SCHEMA),
     and how many jobs have arrived by its end."""
 
@@ -84,7 +84,7 @@ class CompiledReplay:
             return f"node selection '{made.selection}' is not compiled"
         return cls(log, policy, order, estimates, made.selection)
 
-    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[Chunk]:
+    def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
         room = min(CHUNK, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
@@ -98,7 +98,7 @@ class CompiledReplay:
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
             decisions = partial(decisions_table, facts, n_nodes, wall_s)
-            yield Chunk(facts_table(facts, names, run, self.columns), decisions, n_arrived)
+            yield ReplayPart(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:

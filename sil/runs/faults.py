@@ -178,7 +178,7 @@ class RemoteSettings:
         return RemoteManager(world, ports, made, network, crashes, ManagerClock(world.clock, jumps))
 
     def _faults(self, table: MessagesTable) -> Iterator[MessageFault]:
-        from sil.world.remote.network import Partition, Unreliable
+        from sil.world.remote.network import NetworkPartition, Unreliable
 
         until_s, by_s = inf if table.until_s is None else table.until_s, table.reordered_by_s
         kinds: tuple[tuple[Mishap, float, float], ...] = (
@@ -192,4 +192,4 @@ class RemoteSettings:
                 yield Unreliable(how, self.streams.of(f"{how} messages"), share, of_s, until_s)
         for cut in table.partitions:
             places = frozenset(place for name in cut.machines for place in self.machines[name])
-            yield Partition(places, cut.from_s, cut.to_s)
+            yield NetworkPartition(places, cut.from_s, cut.to_s)

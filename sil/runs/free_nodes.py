@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _COMPONENT = re.compile(r"(\d+)\+(\d+)")
 
 
-class FreeNodes(SiteModel):
+class FreeNodesModel(SiteModel):
     """`processors` that are identical, or the nodes of a cluster; what jobs run there, and how long."""
 
     run_s: Callable[[Job, Sequence[int]], float]

@@ -28,7 +28,7 @@ from site_db.files.toml_file import Location
 from site_db.site_file.nodes import request_of
 
 if TYPE_CHECKING:
-    from sil.batsim.nodes import Nodes
+    from sil.batsim.nodes import NumberedNodes
 
 
 class MachinesScenario(Scenario):
@@ -164,7 +164,7 @@ class Machines(SiteModel):
             PreemptionPolicy(preemption.raised_after, preemption.least_gain_s, Gain(preemption.gain)),
         )
 
-    def batsim_nodes(self, ports: OnMachines) -> Nodes:
+    def batsim_nodes(self, ports: OnMachines) -> NumberedNodes:
         from sil.batsim.nodes import site_machines
 
         return site_machines(ports, self._actual.run_s)

@@ -15,7 +15,7 @@ from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import Manager, OnFreeNodes
 from scheduler.rules import Kind
-from sil.runs.free_nodes import FreeNodes
+from sil.runs.free_nodes import FreeNodesModel
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
@@ -237,7 +237,7 @@ class NodesScenario(Scenario):
         return 1.0 if observed is None else observed.load
 
 
-class _Nodes(FreeNodes):
+class _Nodes(FreeNodesModel):
     def __init__(self, scenario: NodesScenario) -> None:
         super().__init__(scenario.cluster)
         self._scenario = scenario

@@ -21,9 +21,9 @@ from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
-from sil.runs.free_nodes import FreeNodes, slurm_world
+from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.simulation import PRINTED, Disturbances, RunKey, Simulation, run_times_by
+from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import GuardTable, check_decision_cost
 from sil.settings.files import package_version, scheduler_source
@@ -48,7 +48,7 @@ from sil.world.harness import World
 from site_db.files.input_errors import given
 
 if TYPE_CHECKING:
-    from sil.batsim.nodes import Nodes
+    from sil.batsim.nodes import NumberedNodes
     from sil.runs.compiled import CompiledReplay
     from sil.slurm.world import SlurmWorld
 
@@ -289,12 +289,12 @@ class Replay(ReplaySettings):
 
     def _simulation(
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
-    ) -> Simulation:
-        return Simulation(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
+    ) -> SiteRun:
+        return SiteRun(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
 
     def _managed(
         self,
-        simulation: Simulation,
+        simulation: SiteRun,
         scheduler: UnderTest,
         host: Host,
         printed: Path,
@@ -314,7 +314,7 @@ class Replay(ReplaySettings):
         return simulation.managed(scheduler, asking, printed)
 
 
-class LoggedMachine(FreeNodes):
+class LoggedMachine(FreeNodesModel):
     """The machine of a log, with its jobs."""
 
     may_fail = False
@@ -328,7 +328,7 @@ class LoggedMachine(FreeNodes):
         self.run_times = run_times_by(replay.estimates, runs.run_s)
         self._replay, self._runs = replay, runs
 
-    def batsim_nodes(self, ports: OnFreeNodes) -> Nodes:
+    def batsim_nodes(self, ports: OnFreeNodes) -> NumberedNodes:
         from sil.batsim.nodes import identical_nodes
 
         return identical_nodes(self.n_nodes, self.run_times, self._runs)

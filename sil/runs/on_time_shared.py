@@ -19,7 +19,7 @@ from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
-from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
+from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
 from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
@@ -34,7 +34,7 @@ from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 
 if TYPE_CHECKING:
-    from sil.batsim.nodes import Nodes
+    from sil.batsim.nodes import NumberedNodes
 
 CISNE = "cisne-2006"
 """The built-in site of Hanzich et al. 2006."""
@@ -113,13 +113,13 @@ class TimeSharedSystem(SiteModel):
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:
         """A run without disturbances, under a scheduler that is trusted."""
-        simulation = Simulation(self, Disturbances())
+        simulation = SiteRun(self, Disturbances())
         assert isinstance(simulation.ports, OnSharedNodes)
         manager = self.predicting(simulation.ports, scheduler, predictors)
         simulation.run(nullcontext(manager))
         return RunTables.of(facts=simulation.checked(run), **self.tables(run))
 
-    def batsim_nodes(self, ports: OnSharedNodes) -> Nodes:
+    def batsim_nodes(self, ports: OnSharedNodes) -> NumberedNodes:
         from sil.batsim.nodes import time_shared_nodes
 
         return time_shared_nodes(ports)

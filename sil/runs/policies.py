@@ -22,7 +22,7 @@ from sil.world.core.observation import Views
 Seen = Mapping[str, NDArray[Any]]
 
 
-class Policy:
+class ActionModel:
     """A model, asked for actions. Copies share it, since each run has a copy of its scheduler."""
 
     def __init__(self, model: Any) -> None:
@@ -53,14 +53,14 @@ class Policy:
             raise UserError(f"the policy answered {found!r}; expected the number of an action, 0 to {last}")
         return action
 
-    def __deepcopy__(self, _: Any) -> Policy:
+    def __deepcopy__(self, _: Any) -> ActionModel:
         return copy(self)
 
 
 WAITS = "the policy lets it wait"
 
 
-class BackfillPolicy:
+class BackfillByPolicy:
     """Asks a policy job by job: which of the first waiting jobs starts next, until none should or fits.
 
     It is asked while a job in its window fits. It sees what `sil/Backfill-v0` shows, and an action that the
@@ -70,7 +70,7 @@ class BackfillPolicy:
     kind = Kind.FREE_NODES
     memoryless = True
 
-    def __init__(self, policy: Policy, window: int) -> None:
+    def __init__(self, policy: ActionModel, window: int) -> None:
         self._policy, self._window = policy, window
         self._views: Views | None = None
 
@@ -95,9 +95,9 @@ class BackfillPolicy:
         starts = queue.chosen(now_s)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS))
 
-    def __reduce__(self) -> tuple[type[BackfillPolicy], tuple[Policy, int]]:
+    def __reduce__(self) -> tuple[type[BackfillByPolicy], tuple[ActionModel, int]]:
         """Copies have views of their own."""
-        return BackfillPolicy, (self._policy, self._window)
+        return BackfillByPolicy, (self._policy, self._window)
 
 
 Floats = NDArray[np.float64]
@@ -156,7 +156,7 @@ class MappingPass:
         return np.where(np.isfinite(times_s), finite_s / (finite_s + self._mean_s), 1.0)
 
 
-class MappingPolicy:
+class MappingByPolicy:
     """Asks a policy job by job: which job is mapped next, and to which machine, until all are.
 
     It sees what `sil/Mapping-v0` shows, and an action that the mask excludes means the same as there. Jobs
@@ -165,7 +165,7 @@ class MappingPolicy:
 
     kind = Kind.MAPPING
 
-    def __init__(self, policy: Policy, window: int) -> None:
+    def __init__(self, policy: ActionModel, window: int) -> None:
         self._policy, self._window = policy, window
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -180,7 +180,7 @@ DEFAULT_WINDOW = 128
 
 def from_policy(
     model: Any, *, environment: str = "sil/Backfill-v0", window: int | None = None
-) -> BackfillPolicy | MappingPolicy:
+) -> BackfillByPolicy | MappingByPolicy:
     """A scheduler that asks a policy, learned in an environment of `sil.gym`: of the observation, it sees the
     same numbers as there, and its actions mean the same.
 
@@ -196,9 +196,9 @@ def from_policy(
     and for an unknown environment.
     """
     if environment == "sil/Backfill-v0":
-        return BackfillPolicy(Policy(model), _window_of(model, window))
+        return BackfillByPolicy(ActionModel(model), _window_of(model, window))
     if environment == "sil/Mapping-v0":
-        return MappingPolicy(Policy(model), _window_of(model, window))
+        return MappingByPolicy(ActionModel(model), _window_of(model, window))
     raise UserError(f"environment is {environment!r}; expected sil/Backfill-v0 or sil/Mapping-v0")
 
 

@@ -22,7 +22,7 @@ from sil.isolation.host import Host
 from sil.outcome.statistics import Sample
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
-from sil.runs.simulation import Disturbances, RunKey, Simulation, SiteModel
+from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve, resolve_all
 from sil.settings.experiment_file import (
     EmpiricalTable,
@@ -144,10 +144,10 @@ class Scenario(ABC):
         facts = simulation.checked(run)
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **simulation.site.tables(run))
 
-    def simulation(self, host: Host, decisions: list[float]) -> Simulation:
+    def simulation(self, host: Host, decisions: list[float]) -> SiteRun:
         """One run as a simulation. Measured decisions are added to `decisions`."""
         site = self.site()
-        return Simulation(site, self.disturbances(site, decisions))
+        return SiteRun(site, self.disturbances(site, decisions))
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is down, changed or left out, and why."""

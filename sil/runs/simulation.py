@@ -34,7 +34,7 @@ from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import Distortion, SimMonitor
 
 if TYPE_CHECKING:
-    from sil.batsim.nodes import Nodes
+    from sil.batsim.nodes import NumberedNodes
     from sil.slurm.world import SlurmWorld
 
 PRINTED = "scheduler.log"
@@ -89,7 +89,7 @@ class SiteModel(ABC):
         """Other results than facts and timings, by name (`RunTables`)."""
         return {}
 
-    def batsim_nodes(self, ports: Any) -> Nodes:
+    def batsim_nodes(self, ports: Any) -> NumberedNodes:
         """The nodes as described to Batsim's schedulers, where its protocol can describe them."""
         raise NotImplementedError  # not reached: kinds of sites without it refuse Batsim's schedulers first
 
@@ -113,7 +113,7 @@ class Disturbances:
     """Puts a network between the machines and the manager that a function makes; None: there is none."""
 
 
-class Simulation:
+class SiteRun:
     """A site, simulated or real, for one run of a scheduler under test."""
 
     def __init__(

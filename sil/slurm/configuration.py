@@ -21,7 +21,7 @@ from sil.slurm.settings.kept import (
     sentences,
     why_left_out,
 )
-from sil.slurm.settings.selection import LEFT_OUT, Replaced, Selection, Surroundings, own_settings
+from sil.slurm.settings.selection import LEFT_OUT, KeptSettings, Replaced, Surroundings, own_settings
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.files.readers import read_text
 from site_db.site_file.machine_names import expand, patterns
@@ -162,7 +162,7 @@ def _without(lines: Iterable[str], names: Collection[str]) -> Iterator[str]:
 
 def settings_gone(path: Path, release: Release) -> list[UnsupportedSetting]:
     """What this release refuses or ignores of an operator's `slurm.conf`. Raises InvalidFile."""
-    selection = Selection(release)
+    selection = KeptSettings(release)
     selection.of_file(path)
     return selection.gone
 
@@ -170,7 +170,7 @@ def settings_gone(path: Path, release: Release) -> list[UnsupportedSetting]:
 def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration:
     """An operator's `slurm.conf` with all that it includes, for a Slurm of this release. Raises
     InvalidFile."""
-    selection = Selection(release)
+    selection = KeptSettings(release)
     settings, records = selection.of_file(path)
     if not any(map(_is_of_nodes, records)):
         raise InvalidFile(f"{path}: there is no node; expected lines like 'NodeName=n[01-40] CPUs=64'")
@@ -194,7 +194,7 @@ def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration
     return replace(found, replaced=(*selection.replaced,), files=files, notes=(*selection.notes,))
 
 
-def _topology(path: Path, selection: Selection, release: Release) -> Iterator[tuple[str, str]]:
+def _topology(path: Path, selection: KeptSettings, release: Release) -> Iterator[tuple[str, str]]:
     """The file of the operator's folder, if there is one, that says how nodes are connected. Raises
     InvalidFile."""
     names = [TOPOLOGY_YAML] if release.is_since("25.05") else []

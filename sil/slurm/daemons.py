@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
-from sil.slurm.clock.driver import Clock, Outcome
+from sil.slurm.clock.driver import AdvanceEnd, ControllerClock
 from sil.slurm.clock.library import built, waits_of
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation, listens, private_folder, reserved_port
 from sil.workers.own_process import OwnProcess, execute, own_process
@@ -82,7 +82,7 @@ class Daemons(ABC):
         self.nodes, self.node_port = self.reserved_port()
         self.nodes.listen(4096)
         self.nodes.setblocking(False)
-        self.clock = context.enter_context(Clock(self.folder / "clock", start_s, limit_s))
+        self.clock = context.enter_context(ControllerClock(self.folder / "clock", start_s, limit_s))
         self.clock.wake_on([self.nodes.fileno()])
         self.clock.classify(waits_of(installation.release[:2]))
         installation.check_loads(built())
@@ -93,8 +93,8 @@ class Daemons(ABC):
         return self._context.enter_context(found), port
 
     def advance(self, to_s: float, jumps: bool = False) -> bool:
-        """Let time pass until `to_s` (see `Clock.advance`). Returns False if it has ended early, since a
-        connection waits at `nodes`."""
+        """Let time pass until `to_s` (see `ControllerClock.advance`). Returns False if it has ended early,
+        since a connection waits at `nodes`."""
         return self._reached(self.clock.advance(to_s, jumps))
 
     def settle(self) -> None:
@@ -140,7 +140,7 @@ class Daemons(ABC):
 
     def environment(self, role: str = "reader") -> Mapping[str, str]:
         """The variables with which commands of Slurm work with these daemons, at their time (for roles see
-        `Clock.environment`)."""
+        `ControllerClock.environment`)."""
         found = self.clock.environment(role, self.folder / "users")
         return {**found, "SLURM_CONF": str(self.folder / "slurm.conf"), "TZ": "UTC"}
 
@@ -170,17 +170,17 @@ class Daemons(ABC):
         began_s = busy_s = time.monotonic()
         while self.clock.n_daemons == n_before or not listens(port) or not self._has_own_process(name):
             ended = process.how_it_ended()
-            outcome = Outcome.DIED if ended else self.clock.settle()
-            if outcome is Outcome.DIED:
+            outcome = AdvanceEnd.DIED if ended else self.clock.settle()
+            if outcome is AdvanceEnd.DIED:
                 said = " | ".join(self._complaints(name))
                 if _NO_PLUGIN.search(said) and self.installation.place == ANYWHERE:
                     said += f"; if this plug-in is right, install it ({PLUGINS})"
                 raise InvalidConfiguration(f"{name} does not start with this configuration: {said}")
-            if outcome is Outcome.HANGS or time.monotonic() > began_s + STARTS_WITHIN_S:
+            if outcome is AdvanceEnd.HANGS or time.monotonic() > began_s + STARTS_WITHIN_S:
                 raise ControllerHangs(RETURNS_IN_TIME, f"{name} did not start{self._last_lines(name)}", 0.0)
-            if outcome is Outcome.READABLE:
+            if outcome is AdvanceEnd.READABLE:
                 self.serve()
-            elif outcome is Outcome.REAL:
+            elif outcome is AdvanceEnd.REAL:
                 self._reached(outcome)
             elif self.clock.next_s > self.clock.now_s + STARTS_IN_S or self.clock.is_helped():
                 busy_s = time.monotonic()
@@ -223,14 +223,14 @@ class Daemons(ABC):
             time.sleep(0.001)
         return int(pid.read_text())
 
-    def _reached(self, outcome: Outcome) -> bool:
-        if outcome in (Outcome.REACHED, Outcome.READABLE):
-            return outcome is Outcome.REACHED
+    def _reached(self, outcome: AdvanceEnd) -> bool:
+        if outcome in (AdvanceEnd.REACHED, AdvanceEnd.READABLE):
+            return outcome is AdvanceEnd.REACHED
         time_s, names = self.clock.now_s - self._start_s, " or ".join(self._names) or "a daemon"
         logs = "".join(self._last_lines(name) for name in self._names)
-        if outcome is Outcome.DIED:
+        if outcome is AdvanceEnd.DIED:
             raise ControllerDied(PROCESS_SURVIVES, f"{names} has ended{logs}", time_s)
-        if outcome is Outcome.REAL:
+        if outcome is AdvanceEnd.REAL:
             waits = ", ".join(str(wait) for wait in self.clock.unknown_waits if not wait.length_s)
             raise ControllerHangs(
                 RETURNS_IN_TIME, f"{names} waits in real time, which cannot be simulated: {waits}", time_s

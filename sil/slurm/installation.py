@@ -44,7 +44,7 @@ class NoSlurm(UserError):
     """Slurm is missing here, or of a release that is not supported. The message has the remedy."""
 
 
-class Place(NamedTuple):
+class SlurmFolders(NamedTuple):
     """Where Slurm is: below a prefix with sbin, bin and lib, or within a root directory with the /usr of
     another suite or distribution; else in PATH and the usual folders."""
 
@@ -67,7 +67,7 @@ class Place(NamedTuple):
         return REMEDY if self.prefix is None else f"make install with --prefix={self.prefix}"
 
 
-ANYWHERE = Place()
+ANYWHERE = SlurmFolders()
 VARIABLE = "SIL_SLURM"
 """Environment variable: the place of the Slurm that is meant without one, as in the name of a scheduler, like
 `root=/srv/trixie`."""
@@ -79,7 +79,7 @@ class Installation:
 
     controller: Path
     release: Release
-    place: Place = ANYWHERE
+    place: SlurmFolders = ANYWHERE
 
     @cached_property
     def sha256(self) -> str:
@@ -165,13 +165,13 @@ class Installation:
 
 
 @cache
-def installed(place: Place = ANYWHERE) -> Installation:
+def installed(place: SlurmFolders = ANYWHERE) -> Installation:
     """The Slurm that is there. Raises NoSlurm."""
     if place == ANYWHERE and (stated := os.environ.get(VARIABLE, "")):
         kind, _, folder = stated.partition("=")
-        if kind not in Place._fields or not folder:
+        if kind not in SlurmFolders._fields or not folder:
             raise NoSlurm(f"{VARIABLE} is '{kind}={folder}'; expected prefix=FOLDER or root=FOLDER")
-        place = Place(**{kind: Path(folder)})
+        place = SlurmFolders(**{kind: Path(folder)})
     controller = _found(_CONTROLLERS, place.folders, place.remedy)
     if place == ANYWHERE:
         controller = controller.resolve()

@@ -23,9 +23,9 @@ from sil.slurm.runs import (
     LONGEST_WAIT_S,
     MOST_IN_VAIN,
     Appointments,
+    LaunchedJob,
+    LaunchedJobs,
     Patience,
-    Running,
-    Runs,
 )
 from sil.slurm.submissions import Submissions, name_in, rejection
 from sil.world.events import SimClock
@@ -66,11 +66,11 @@ class SlurmManager(ResourceManager):
         self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
         self._arrived: list[Job] = []
-        self._completed: list[tuple[Running, bool]] = []
+        self._completed: list[tuple[LaunchedJob, bool]] = []
         """Runs, and whether their jobs are over with them."""
         self._changed: list[tuple[str, bool]] = []
         """Nodes that have gone down or come back."""
-        self._runs = Runs(layout, orders)
+        self._runs = LaunchedJobs(layout, orders)
         self._waiting: set[str] = set()
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
@@ -328,7 +328,7 @@ class SlurmManager(ResourceManager):
         name = name or str(number)
         if (job := self._submissions.jobs.get(name)) is None:
             return
-        running = Running(number, name, job, first)
+        running = LaunchedJob(number, name, job, first)
         run = self._runs.launched(running, shares, self._submissions.estimate_s(job))
         self._waiting.discard(name)
         self._stalled.discard(name)

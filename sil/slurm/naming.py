@@ -30,7 +30,7 @@ ASSOCIATIONS, QOS = "sacctmgr.cfg", "qos.txt"
 class SlurmController:
     """The controller with the `slurm.conf` at `path`, or one made for the nodes, and with other settings.
 
-    It is that of this computer, or the one below a prefix or a root (`sil.slurm.installation.Place`)."""
+    It is that of this computer, or below a prefix or a root (`sil.slurm.installation.SlurmFolders`)."""
 
     path: Path | None = None
     settings: str = ""
@@ -41,9 +41,9 @@ class SlurmController:
     @property
     def installation(self) -> Installation:
         """The installation that is meant. Raises NoSlurm."""
-        from sil.slurm.installation import Place, installed  # not loaded for other schedulers
+        from sil.slurm.installation import SlurmFolders, installed  # not loaded for other schedulers
 
-        return installed(Place(self.prefix, self.root))
+        return installed(SlurmFolders(self.prefix, self.root))
 
     def in_place_of(self, name: str, written: str) -> str:
         """The name of the scheduler as it is written, with another for the installation."""

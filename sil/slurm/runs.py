@@ -21,7 +21,7 @@ from site_db.slurm.lines import pairs_of
 from site_db.slurm.output import limit_s
 
 
-class Running(NamedTuple):
+class LaunchedJob(NamedTuple):
     """A job that runs: Slurm's number of it, and what Slurm's commands call it.
 
     `first` is the number of its first component, of which Slurm takes the end for that of all, if it is
@@ -33,13 +33,13 @@ class Running(NamedTuple):
     first: int
 
 
-class Runs:
+class LaunchedJobs:
     """The runs that the controller has launched and that are not over, also in the world."""
 
     def __init__(self, layout: Layout, orders: SimDispatcher) -> None:
         self._layout = layout
         self._orders = orders
-        self.running: dict[RunId, Running] = {}
+        self.running: dict[RunId, LaunchedJob] = {}
         self.suspended: set[RunId] = set()
         self.overdue: set[RunId] = set()
         """The runs whose time limits have passed."""
@@ -54,7 +54,7 @@ class Runs:
         self._to_start: dict[RunId, DispatchOrder] = {}
         """Runs that have not begun."""
 
-    def launched(self, running: Running, shares: Sequence[NodeShare], expected_s: float) -> RunId:
+    def launched(self, running: LaunchedJob, shares: Sequence[NodeShare], expected_s: float) -> RunId:
         """Add a run, which starts with the next `begin`, unless the controller has suspended it before."""
         self.n_launched += 1
         run = RunId(self.n_launched)
@@ -68,7 +68,7 @@ class Runs:
         self.to_begin.append(run)
         return run
 
-    def killed(self, number: int) -> Running | None:
+    def killed(self, number: int) -> LaunchedJob | None:
         """End the run of the job with this number. Returns None if it is over."""
         if (run := self._run_of.get(number)) is None:
             return None
@@ -81,7 +81,7 @@ class Runs:
         for number in [each.number for each in self.running.values() if each.name == name]:
             self.killed(number)
 
-    def over(self, run: RunId) -> Running | None:
+    def over(self, run: RunId) -> LaunchedJob | None:
         """Forget a run that is over in the world; None if it was before."""
         found = self.running.pop(run, None)
         self.overdue.discard(run)

@@ -14,7 +14,7 @@ from typing import IO
 
 from scheduler import UserError
 from scheduler.messages import printable
-from sil.slurm.installation import LISTED, Installation, Place, installed
+from sil.slurm.installation import LISTED, Installation, SlurmFolders, installed
 
 PACKAGES = (
     *("slurmctld", "slurm-client", "slurm-wlm-basic-plugins", "slurmdbd", "slurm-wlm-mysql-plugin"),
@@ -56,7 +56,7 @@ def unpack(suite: str, folder: Path) -> Installation:
         _make(suite, folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made: {error.strerror}; name another folder") from None
-    return installed(Place(root=folder))
+    return installed(SlurmFolders(root=folder))
 
 
 def _make(suite: str, folder: Path) -> None:

@@ -13,7 +13,7 @@ from sil.swarm.faults import FaultyWorld
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.remote.agents import Ordered
-from sil.world.remote.network import Partition, Unreliable
+from sil.world.remote.network import NetworkPartition, Unreliable
 from sil.world.remote.remote_manager import RemoteManager
 
 AGREE_IN_THE_END = "agree-in-the-end"
@@ -44,7 +44,7 @@ def first_disagreement(remote: RemoteManager, facts: Sequence[Row], faulty: Faul
     is_punctual = faulty.crashes is None and not faulty.clock_jumps and not faulty.decision_s
     messages = faulty.messages
     is_in_order = all(not isinstance(fault, Unreliable) or fault.how == "lost" for fault in messages)
-    silences = _silences(facts, (fault for fault in messages if isinstance(fault, Partition)))
+    silences = _silences(facts, (fault for fault in messages if isinstance(fault, NetworkPartition)))
     violations = chain(
         _disagreed(remote, before),
         _not_repeated(runs) if is_punctual else (),
@@ -121,7 +121,7 @@ def _not_given_up(runs: Iterable[Ordered], silences: Silences) -> Iterator[Viola
                 yield Violation(GIVES_UP_THE_SILENT, job, message)
 
 
-def _silences(facts: Sequence[Row], partitions: Iterable[Partition]) -> Silences:
+def _silences(facts: Sequence[Row], partitions: Iterable[NetworkPartition]) -> Silences:
     silences: Silences = defaultdict(list)
     for partition in partitions:
         for machine in partition.machines:

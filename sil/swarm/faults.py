@@ -22,7 +22,7 @@ from sil.world.failures import (
     until,
 )
 from sil.world.monitors import Distortion, Noisy, Stale
-from sil.world.remote.network import Crashes, MessageFault, Partition, Unreliable
+from sil.world.remote.network import Crashes, MessageFault, NetworkPartition, Unreliable
 from site_db.files.input_errors import MOST
 
 
@@ -100,7 +100,7 @@ class FaultyWorld:
     # What the kinds of faults do. Those of messages are in KINDS.
 
     def separate(self, _: np.random.Generator, machines: list[int], from_s: float, for_s: float) -> None:
-        self.messages.append(Partition(frozenset(machines), from_s, min(from_s + for_s, self.until_s)))
+        self.messages.append(NetworkPartition(frozenset(machines), from_s, min(from_s + for_s, self.until_s)))
 
     def crash(self, rng: np.random.Generator, between_s: float, down_s: float) -> None:
         self.crashes = Crashes(between_s, down_s, self.clock, rng, self.until_s)

@@ -14,7 +14,7 @@ from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import Violation
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import first_violation_of
-from sil.runs.simulation import Disturbances, Simulation
+from sil.runs.simulation import Disturbances, SiteRun
 from sil.runs.under_test import InProcess
 from sil.swarm.account import NodesAccount
 from sil.swarm.agreement import first_disagreement
@@ -85,7 +85,7 @@ class _Simulation:
             distortions=faulty.distortions,
             hindrances=faulty.hindrances,
         )
-        simulation = Simulation(self._site, disturbances, clock=self._clock)
+        simulation = SiteRun(self._site, disturbances, clock=self._clock)
         self._world, self._ports = simulation.world, simulation.ports
         tested.world, tested.decision_s = self._world, faulty.decision_s
         crashing = None if faulty.crashes is None else CrashingJournal(journal, faulty.crashes)

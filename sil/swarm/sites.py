@@ -27,7 +27,7 @@ from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines
 from scheduler.rules import Violation
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import Capacity
-from sil.runs.free_nodes import FreeNodes
+from sil.runs.free_nodes import FreeNodesModel
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
@@ -133,10 +133,10 @@ class SiteOfCase(SiteModel):
         return [normal, QueuePolicy(URGENT, 1, displaces=frozenset({DEFAULT}), mapping=mapping)]
 
 
-class _Processors(SiteOfCase, FreeNodes):
+class _Processors(SiteOfCase, FreeNodesModel):
     def __init__(self, case: Case, tested: CaseScheduler, cluster: NodeCluster | None = None) -> None:
         SiteOfCase.__init__(self, case, tested)
-        FreeNodes.__init__(self, cluster, case.n_machines)
+        FreeNodesModel.__init__(self, cluster, case.n_machines)
         run_s = {job.id: job.run_s for job in (*case.jobs, *self.last_jobs)}
         self.run_s = lambda job, nodes: run_s[job.id]
         self.run_times = _Estimates(self.history)

@@ -64,7 +64,7 @@ _STATUS = struct.Struct("<i")
 _TIME = struct.Struct("<d")
 
 
-class Start(NamedTuple):
+class ProcessStart(NamedTuple):
     """What a process does: `call` is a pickled function of its socket, in a folder and with an environment,
     with modules found along `path`, and in `own_modules` when all others are imported. Its large arrays, of
     these sizes, follow in the memory of the process. The supervisor imports `modules` once, for this and
@@ -86,7 +86,7 @@ class Start(NamedTuple):
 
 class SharedMemory:
     """What a process shares with the one that asks for it, in a file in memory (outside Linux, on disk under
-    no name): a deadline, its `Start`, and large arrays."""
+    no name): a deadline, its `ProcessStart`, and large arrays."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -94,7 +94,7 @@ class SharedMemory:
 
     @classmethod
     def of(cls, call: Callable[[socket.socket], None], *settings: Any) -> SharedMemory:
-        """New memory; `settings` are the other fields of `Start`."""
+        """New memory; `settings` are the other fields of `ProcessStart`."""
         buffers: list[pickle.PickleBuffer] = []
         text = pickle.dumps(call, protocol=5, buffer_callback=buffers.append)
         arrays = [buffer.raw() for buffer in buffers]
@@ -105,7 +105,7 @@ class SharedMemory:
                 handle = os.dup(nameless.fileno())
         with open(handle, "wb", closefd=False) as file:
             file.write(bytes(ALIGNED))
-            pickle.dump(Start(text, tuple(array.nbytes for array in arrays), *settings), file)
+            pickle.dump(ProcessStart(text, tuple(array.nbytes for array in arrays), *settings), file)
             for array in arrays:
                 file.write(bytes(-file.tell() % ALIGNED))
                 file.write(array)
@@ -119,14 +119,14 @@ class SharedMemory:
     def set_deadline(self, at_s: float) -> None:
         _TIME.pack_into(self._deadline, 0, at_s)
 
-    def start(self) -> Start:
+    def start(self) -> ProcessStart:
         with open(self.handle, "rb", closefd=False) as file:
             file.seek(ALIGNED)
-            start: Start = pickle.load(file)
+            start: ProcessStart = pickle.load(file)
             self._at = file.tell()
         return start
 
-    def call(self, start: Start) -> Callable[[socket.socket], None]:
+    def call(self, start: ProcessStart) -> Callable[[socket.socket], None]:
         """The function that the process calls, with arrays that it may change."""
         views, at = [], self._at
         if start.sizes:
@@ -189,7 +189,7 @@ def _wait_for_threads() -> None:
 
 
 def _carried_out(
-    start: Start, answers: socket.socket, memory: SharedMemory, control: socket.socket
+    start: ProcessStart, answers: socket.socket, memory: SharedMemory, control: socket.socket
 ) -> tuple[int, bool]:
     """Start a process, and end it when it is over or `control` says so. Returns how it has ended, and whether
     `control` said so."""
@@ -267,7 +267,9 @@ class _Output:
                 self._file.close()
 
 
-def _be_the_process(start: Start, answers: socket.socket, memory: SharedMemory, printing: int) -> NoReturn:
+def _be_the_process(
+    start: ProcessStart, answers: socket.socket, memory: SharedMemory, printing: int
+) -> NoReturn:
     code = 1
     try:
         restore_signals()

@@ -10,7 +10,7 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from scheduler.messages import abbreviated, counted, plural
-from scheduler.node_request import Admission, Node, Partition, Refusal, Request, alike, most_chunks
+from scheduler.node_request import Node, Partition, Refusal, Request, RequestRules, alike, most_chunks
 
 
 class HeldResources(NamedTuple):
@@ -146,9 +146,9 @@ class SiteNodes:
         return alike(self.nodes.values())
 
     @cached_property
-    def _admission(self) -> Admission:
+    def _admission(self) -> RequestRules:
         enough = partial(most_chunks, there=self._alike)
-        return Admission(self._partition_names, self.partitions, self.site_resources, enough)
+        return RequestRules(self._partition_names, self.partitions, self.site_resources, enough)
 
     @cached_property
     def _partition_names(self) -> set[str]:

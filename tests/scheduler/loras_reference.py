@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduler.model import NodeSchedule, Start
-from scheduler.time_shared.loras import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import JobChoice, Method, NodeChoice, OrderChoice
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import sum_in_order
 
@@ -67,20 +67,20 @@ class ReferenceLoras:
     """As `scheduler.time_shared.loras.Loras`, decision by decision."""
 
     def __init__(self, ordering: str, selection: str, node_selection: str, estimate: str = "cpu") -> None:
-        self._ordering = Ordering(ordering)
-        self._selection = Selection(selection)
-        self._node_selection = NodeSelection(node_selection)
+        self._ordering = OrderChoice(ordering)
+        self._selection = JobChoice(selection)
+        self._node_selection = NodeChoice(node_selection)
         self._estimate = Method(estimate)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         cluster, waiting, running = _plain(problem.shared_nodes)
         match self._ordering:
-            case Ordering.SJF:
+            case OrderChoice.SJF:
                 waiting.sort(key=lambda job: job.exe_s)
-            case Ordering.SNPF:
+            case OrderChoice.SNPF:
                 waiting.sort(key=lambda job: job.tasks)
         started = self._pass(waiting, cluster)
-        while self._selection is Selection.EASY:
+        while self._selection is JobChoice.EASY:
             left = [job for job in waiting if job not in started]
             more = self._backfill(left, cluster, running + started) if left else []
             if more:
@@ -100,9 +100,9 @@ class ReferenceLoras:
         while True:
             able = [job for job in left if self._nodes_for(job, cluster)]
             match self._selection:
-                case Selection.JUST_FIRST | Selection.EASY:
+                case JobChoice.JUST_FIRST | JobChoice.EASY:
                     able = [job for job in able if job is left[0]]
-                case Selection.BEST_FIT:
+                case JobChoice.BEST_FIT:
                     able.sort(key=lambda job: -job.tasks)
             if not able:
                 return started
@@ -137,11 +137,11 @@ class ReferenceLoras:
     def _nodes_for(self, job: _Job, cluster: Cluster) -> list[int]:
         """The nodes on which the job would start; none if it has to wait."""
         able = [node for node in cluster if node.fits(job)]
-        if self._node_selection is NodeSelection.NORMAL:
+        if self._node_selection is NodeChoice.NORMAL:
             return _least_loaded(job, able)
         idle = _least_loaded(job, [node for node in able if not node.jobs])
         shared = idle or _matching_set(job, able)
-        if shared or self._node_selection is NodeSelection.UNIFORM:
+        if shared or self._node_selection is NodeChoice.UNIFORM:
             return shared
         return _least_loaded(job, able)
 

@@ -18,7 +18,7 @@ from scheduler.registry import resolve
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF, Kind
 from scheduler.testing import CONSUMABLE, CONTRACTS, ContractBroken, check_contract, examination
 from scheduler.testing.examination import Caller, Examination, LocalCandidate
-from scheduler.time_shared.loras import Ordering
+from scheduler.time_shared.loras import OrderChoice
 from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_consumable_nodes, faulty_on_free_nodes, faulty_on_nodes
 from tests.examples import up_to
@@ -40,7 +40,7 @@ BUILT_IN = {
     Kind.MAPPING: [*registry.ON_MACHINES],
     Kind.TIME_SHARED: [
         *registry.ON_SHARED_NODES,
-        *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering),
+        *(f"loras(ordering={o}, selection=best_fit)" for o in OrderChoice),
     ],
     Kind.FREE_NODES: [
         *ON_FREE_NODES,

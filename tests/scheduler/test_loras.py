@@ -15,7 +15,7 @@ from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import AnyScheduler
 from scheduler.rules import in_detail
 from scheduler.time_shared.core import tables
-from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import JobChoice, Loras, Method, NodeChoice, OrderChoice
 from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import Promising
@@ -24,7 +24,7 @@ from scheduler.time_shared.system import ReportedLoad, SystemState
 from tests.examples import up_to
 from tests.scheduler.loras_reference import ReferenceLoras
 
-COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))
+COMPOSITIONS = list(product(OrderChoice, JobChoice, NodeChoice, Method))
 METHODS = [(remaining, cpu) for remaining in Method for cpu in (Method.MPL, Method.CPU)]
 
 
@@ -48,7 +48,7 @@ def states(draw: st.DrawFn) -> SystemState:
         cpu, memory_mb = rng.choice([0.3, 0.5, 0.72, 0.91]), rng.choice([10.0, 60.0, 115.0, 210.0])
         new = job(i, tasks, float(rng.integers(0, 3)))
         state.add(new, Requirement(tasks, cpu, memory_mb, rng.choice([20.0, 35.5, 110.0])))
-    policy = Loras(*(str(rng.choice(list(kind))) for kind in (Ordering, Selection, NodeSelection)))
+    policy = Loras(*(str(rng.choice(list(kind))) for kind in (OrderChoice, JobChoice, NodeChoice)))
     now_s = 5.0
     schedule = policy.schedule(problem_of(state, now_s))
     waiting = list(state.waiting)
@@ -75,7 +75,7 @@ def test_compiled_code_numbers_policies_and_methods_in_the_order_of_their_names(
     selections = tables.JUST_FIRST, tables.FIRST_FIT, tables.BEST_FIT, tables.EASY
     node_selections = tables.NORMAL, tables.UNIFORM, tables.UNIFORM_ELSE_NORMAL
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
-    for choice, expected in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
+    for choice, expected in ((JobChoice, selections), (NodeChoice, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == expected
     assert [ordering.code for ordering in rigid.Ordering] == [codes.FCFS, codes.SJF]
     of_backfilling = [codes.NO_BACKFILLING, codes.IN_ORDER, codes.SHORTEST_FIRST]
@@ -185,15 +185,15 @@ def test_promising_names_the_risk_of_breaking_a_promise_in_its_wait_reason() -> 
     )
 
 
-@pytest.mark.parametrize("selection", list(Selection))
-@given(state=states(), nodes=st.sampled_from(NodeSelection))
+@pytest.mark.parametrize("selection", list(JobChoice))
+@given(state=states(), nodes=st.sampled_from(NodeChoice))
 @settings(max_examples=up_to(40))
 def test_only_the_first_waiting_job_is_reported_as_first_of_the_queue(
-    selection: Selection, state: SystemState, nodes: NodeSelection
+    selection: JobChoice, state: SystemState, nodes: NodeChoice
 ) -> None:
     reasons = why_waiting(Loras("fcfs", selection, nodes), state, now_s=20.0)
     assert sum(reason.startswith("first of the queue: ") for reason in reasons) == min(1, len(reasons))
-    if selection in (Selection.FIRST_FIT, Selection.BEST_FIT):
+    if selection in (JobChoice.FIRST_FIT, JobChoice.BEST_FIT):
         assert not [reason for reason in reasons if "comes first" in reason]
 
 
@@ -209,7 +209,7 @@ def test_a_second_pass_starts_nothing(state: SystemState, composition: tuple[str
 @pytest.mark.parametrize(("remaining", "cpu_time"), METHODS)
 @given(
     state=states(),
-    composition=st.tuples(*map(st.sampled_from, (Ordering, Selection, NodeSelection))),
+    composition=st.tuples(*map(st.sampled_from, (OrderChoice, JobChoice, NodeChoice))),
 )
 @settings(max_examples=up_to(60))
 def test_predictions_equal_algorithm_1(
@@ -223,12 +223,12 @@ def test_predictions_equal_algorithm_1(
         assert a.start_s == (None if b.start_s is None else pytest.approx(b.start_s, rel=1e-9))
 
 
-@given(state=states(), ordering=st.sampled_from(Ordering), nodes=st.sampled_from(NodeSelection))
+@given(state=states(), ordering=st.sampled_from(OrderChoice), nodes=st.sampled_from(NodeChoice))
 def test_the_blind_predictor_drains_the_queue_in_order(
-    state: SystemState, ordering: Ordering, nodes: NodeSelection
+    state: SystemState, ordering: OrderChoice, nodes: NodeChoice
 ) -> None:
-    blind = Blind(Loras(ordering, Selection.EASY, nodes)).predict(20.0, state.view())
-    in_order = PolicyAware(Loras(ordering, Selection.JUST_FIRST, nodes)).predict(20.0, state.view())
+    blind = Blind(Loras(ordering, JobChoice.EASY, nodes)).predict(20.0, state.view())
+    in_order = PolicyAware(Loras(ordering, JobChoice.JUST_FIRST, nodes)).predict(20.0, state.view())
     assert blind == in_order
 
 

@@ -12,7 +12,7 @@ import pytest
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded, resolve
 from scheduler.rules import Kind
-from scheduler.time_shared.loras import Loras, NodeSelection, Selection
+from scheduler.time_shared.loras import JobChoice, Loras, NodeChoice
 from sil.cli.schedulers import entries
 
 
@@ -80,7 +80,7 @@ def test_an_unknown_choice_is_rejected_with_the_valid_ones() -> None:
 
 
 def test_an_unknown_choice_is_named_without_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Selection, "__doc__", None)  # as under python -OO
+    monkeypatch.setattr(JobChoice, "__doc__", None)  # as under python -OO
     with pytest.raises(SchedulerNotLoaded, match="'best' is no job selection"):
         resolve("loras(selection=best)")
 
@@ -88,7 +88,7 @@ def test_an_unknown_choice_is_named_without_docstrings(monkeypatch: pytest.Monke
 def test_a_named_composition_accepts_additional_parameters() -> None:
     made = resolve("uniform_easy(most_jobs=2)").make()
     assert isinstance(made, Loras)
-    assert (made.selection, made.node_selection, made.most_jobs) == (Selection.EASY, NodeSelection.UNIFORM, 2)
+    assert (made.selection, made.node_selection, made.most_jobs) == (JobChoice.EASY, NodeChoice.UNIFORM, 2)
 
 
 @pytest.mark.parametrize("name", [*registry.ON_SHARED_NODES, *registry.ON_FREE_NODES])

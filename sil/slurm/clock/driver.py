@@ -30,7 +30,7 @@ _DAEMON, _GUEST, _SERVANT = 0, 1, 2
 _FOREVER_US = 2**63 - 1
 
 
-class Outcome(IntEnum):
+class AdvanceEnd(IntEnum):
     """Why an advance has ended."""
 
     REACHED = 0
@@ -42,7 +42,7 @@ class Outcome(IntEnum):
     HANGS = 3
     """The daemons did not come to rest within the real time allowed."""
     REAL = 4
-    """A daemon waits in real time, so that its result would be a matter of chance (`Clock.unknown_waits`)."""
+    """A daemon waits in real time, so that its result would vary (`ControllerClock.unknown_waits`)."""
 
 
 class UnknownWait(NamedTuple):
@@ -70,7 +70,7 @@ class _Unknown(ctypes.Structure):
     )
 
 
-class Clock:
+class ControllerClock:
     """The clock in the file `path`, which is made here, at `now_s` (seconds since the epoch), with a link to
     the library beside it.
 
@@ -96,7 +96,7 @@ class Clock:
         self._handles: Any = (ctypes.c_int * 0)()
         self._step_us = SECOND_US
 
-    def __enter__(self) -> Clock:
+    def __enter__(self) -> ControllerClock:
         return self
 
     def __exit__(
@@ -147,12 +147,12 @@ class Clock:
         if self._library.sil_clock_watch(self._driver, process, _SERVANT if is_servant else _DAEMON):
             raise ProcessLookupError(f"there is no process {process}")
 
-    def finish(self, command: subprocess.Popen[str]) -> Outcome:
+    def finish(self, command: subprocess.Popen[str]) -> AdvanceEnd:
         """Let time pass until a command has ended, which talks to the daemons: READABLE then, or if a
         connection waits. No time passes while a process computes."""
         with open(os.pidfd_open(command.pid), "rb", buffering=0) as ended:
             if self._library.sil_clock_watch(self._driver, command.pid, _GUEST):
-                return Outcome.READABLE
+                return AdvanceEnd.READABLE
             try:
                 return self.until_readable(ended.fileno())
             finally:
@@ -197,33 +197,33 @@ class Clock:
         seconds; with 0, time stands still while it computes."""
         self._library.sil_clock_charge(self._driver, factor)
 
-    def settle(self) -> Outcome:
+    def settle(self) -> AdvanceEnd:
         """Let the daemons come to rest at the present time."""
         return self.advance(self.now_s)
 
-    def advance(self, to_s: float, jumps: bool = False) -> Outcome:
+    def advance(self, to_s: float, jumps: bool = False) -> AdvanceEnd:
         """Let time pass: each waiting thread is woken at its time, one at a time in order, and the daemons
         come to rest after each. Where computing is charged, the time reached may be later.
 
         If time `jumps`, it is `to_s` at once, and threads whose time was before are late: much faster, for
         when nothing is to be decided."""
         waited_for = self._handles, len(self._handles), self.limit_s
-        return Outcome(self._library.sil_clock_advance(self._driver, _us(to_s), jumps, *waited_for))
+        return AdvanceEnd(self._library.sil_clock_advance(self._driver, _us(to_s), jumps, *waited_for))
 
-    def until_readable(self, handle: int) -> Outcome:
+    def until_readable(self, handle: int) -> AdvanceEnd:
         """Let the daemons answer: READABLE as soon as `handle` is readable, or one of `wake_on`. As little
         time passes as they need for that, none in most cases. HANGS if that takes too much real time."""
         before = self._handles
         self.wake_on([*before, handle])
         deadline_s = time.monotonic() + self.limit_s
         try:
-            while (found := self.settle()) is Outcome.REACHED:
+            while (found := self.settle()) is AdvanceEnd.REACHED:
                 time.sleep(ON_ITS_WAY_S)  # or for a process that is not watched
-                if (found := self.settle()) is Outcome.REACHED and time.monotonic() > deadline_s:
-                    return Outcome.HANGS
-                if found is Outcome.REACHED and self.next_s < math.inf:
+                if (found := self.settle()) is AdvanceEnd.REACHED and time.monotonic() > deadline_s:
+                    return AdvanceEnd.HANGS
+                if found is AdvanceEnd.REACHED and self.next_s < math.inf:
                     found = self.advance(self.next_s)
-                if found is not Outcome.REACHED:
+                if found is not AdvanceEnd.REACHED:
                     break
             return found
         finally:

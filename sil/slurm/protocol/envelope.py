@@ -8,7 +8,15 @@ import struct
 from typing import Any, NamedTuple
 
 from sil.slurm.protocol.authentication import Authentication
-from sil.slurm.protocol.records import Address, Energy, EnergyOfNode, Pinged, ReturnCode, address, record
+from sil.slurm.protocol.records import (
+    Energy,
+    EnergyOfNode,
+    NetworkAddress,
+    Pinged,
+    ReturnCode,
+    address,
+    record,
+)
 from sil.slurm.protocol.releases import (
     BEFORE_REGISTRATION,
     BODIES,
@@ -62,24 +70,24 @@ class Unknown(NamedTuple):
     packed: bytes
 
 
-class Message(NamedTuple):
+class SlurmMessage(NamedTuple):
     type: int
     body: Any
     version: int = V22_05
     flags: int = 0
     forward: Forward | None = None
     returned: tuple[Returned, ...] = ()
-    origin: Address | None = None
+    origin: NetworkAddress | None = None
     credential: Any = None
     """The credential of a received message; one that is sent gets a new one."""
 
 
-def message(body: Any, type: MessageType | None = None, version: int = V22_05) -> Message:
+def message(body: Any, type: MessageType | None = None, version: int = V22_05) -> SlurmMessage:
     """A message to be sent. Its type is needed only if several have the layout of the body."""
-    return Message(type_of(body) if type is None else type, body, version)
+    return SlurmMessage(type_of(body) if type is None else type, body, version)
 
 
-def encode(message: Message, authentication: Authentication) -> bytes:
+def encode(message: SlurmMessage, authentication: Authentication) -> bytes:
     """The message as it is sent: its length and all parts. Raises ProtocolError for what cannot be packed."""
     version = message.version
     check_version(version)
@@ -96,7 +104,7 @@ def encode(message: Message, authentication: Authentication) -> bytes:
     return struct.pack(">I", len(whole)) + whole
 
 
-def decode(data: bytes, authentication: Authentication) -> Message:
+def decode(data: bytes, authentication: Authentication) -> SlurmMessage:
     """The message in what follows its length. Raises ProtocolError, or UnsupportedVersion, which is one."""
     if len(data) < 2:
         raise ProtocolError(f"a message of {len(data)} bytes has no header")
@@ -105,7 +113,7 @@ def decode(data: bytes, authentication: Authentication) -> Message:
     if version >= V23_11 and len(data) >= 4 and data[3] & HAS_ADDRESSES:
         raise ProtocolError("a message has addresses of nodes, which only nodes in a cloud need")
     wire = Reader(data, version)
-    found, length = _header(wire, Message(0, None), 0)
+    found, length = _header(wire, SlurmMessage(0, None), 0)
     name = name_of(found.type)
     if not found.flags & NO_CREDENTIAL:
         if len(data) - wire.at < 4:
@@ -132,7 +140,7 @@ def length_of(prefix: bytes) -> int:
     return int(length)
 
 
-def _header(wire: Wire, message: Message, body_length: int) -> tuple[Message, int]:
+def _header(wire: Wire, message: SlurmMessage, body_length: int) -> tuple[SlurmMessage, int]:
     """Pack a header, or read it: the message without its body, and the length of that."""
     try:
         version, flags = u16(wire, message.version), u16(wire, message.flags)
@@ -141,7 +149,9 @@ def _header(wire: Wire, message: Message, body_length: int) -> tuple[Message, in
         number, length = u16(wire, message.type), u32(wire, body_length)
         forward = _forward(wire, message.forward)
         returned = listed(_returned, u16)(wire, message.returned)
-        return Message(number, None, version, flags, forward, returned, address(wire, message.origin)), length
+        return SlurmMessage(
+            number, None, version, flags, forward, returned, address(wire, message.origin)
+        ), length
     except ProtocolError as error:
         raise ProtocolError(f"the header of a message: {error}") from None
 
@@ -184,13 +194,13 @@ def _body(wire: Wire, number: int, body: Any) -> Any:
     return record(name or "")(wire, body)
 
 
-def receive(connection: socket.socket, authentication: Authentication) -> Message:
+def receive(connection: socket.socket, authentication: Authentication) -> SlurmMessage:
     """The next message. Raises ProtocolError if it cannot be read, and OSError for a fault of the
     connection."""
     return decode(_bytes(connection, length_of(_bytes(connection, 4))), authentication)
 
 
-def send(connection: socket.socket, message: Message, authentication: Authentication) -> None:
+def send(connection: socket.socket, message: SlurmMessage, authentication: Authentication) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(encode(message, authentication))
 
@@ -213,17 +223,17 @@ NEVER_ANSWERED = (
 """The controller waits for no answer to these."""
 
 
-def reply(request: Message, first: str = "", code: int | None = None) -> Message:
+def reply(request: SlurmMessage, first: str = "", code: int | None = None) -> SlurmMessage:
     """The reply of the node `first` to a request, with those of all nodes to which it is forwarded: as if
     these were reached, so that one reply is enough. All goes well on them, unless they answer with a `code`.
     Raises ProtocolError if their names cannot be read."""
     others = node_names(request.forward.nodes) if request.forward else []
     body, *bodies = (_answer(request, node, code) for node in (first, *others))
     returned = (Returned(node, one, type_of(one)) for node, one in zip(others, bodies, strict=True))
-    return Message(type_of(body), body, request.version, request.flags, returned=tuple(returned))
+    return SlurmMessage(type_of(body), body, request.version, request.flags, returned=tuple(returned))
 
 
-def _answer(request: Message, node: str, code: int | None) -> Any:
+def _answer(request: SlurmMessage, node: str, code: int | None) -> Any:
     match request.type:
         case MessageType.REQUEST_PING | MessageType.REQUEST_NODE_REGISTRATION_STATUS:
             return Pinged()

@@ -15,15 +15,15 @@ from sil.slurm.protocol.releases import RELEASES, V25_05, V25_11, ProtocolError
 from sil.slurm.protocol.wire import Kind, Wire, each, flagged, listed, table, u16, u32
 
 
-class Address(NamedTuple):
+class NetworkAddress(NamedTuple):
     host: str
     port: int
 
 
-def address(wire: Wire, value: Address | None) -> Address | None:
+def address(wire: Wire, value: NetworkAddress | None) -> NetworkAddress | None:
     """An address; None has no family. IPv4 addresses and all ports are packed with their bytes in the order
     of the processor, which here is little-endian."""
-    given = value or Address("0.0.0.0", 0)
+    given = value or NetworkAddress("0.0.0.0", 0)
     v6 = ":" in given.host
     family = u16(wire, 0 if value is None else socket.AF_INET6 if v6 else socket.AF_INET)
     if family not in (socket.AF_INET, socket.AF_INET6):
@@ -33,7 +33,7 @@ def address(wire: Wire, value: Address | None) -> Address | None:
         u32(wire, size)
     host = wire.octets(size, socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, given.host)[::order])
     port = wire.octets(2, given.port.to_bytes(2, "little"))
-    return Address(socket.inet_ntop(family, host[::order]), int.from_bytes(port, "little"))
+    return NetworkAddress(socket.inet_ntop(family, host[::order]), int.from_bytes(port, "little"))
 
 
 def job_only(wire: Wire, value: Any) -> Any:
@@ -101,7 +101,7 @@ KINDS: dict[str, tuple[Kind, Any]] = {
 """The kinds of fields, with what a field has by default, and in versions without it."""
 
 
-class Field(NamedTuple):
+class RecordField(NamedTuple):
     name: str
     kind: str
     default: Any
@@ -125,7 +125,7 @@ def named(name: str, defaults: Mapping[str, Any]) -> Any:
     return namedtuple(name, defaults, defaults=defaults.values())
 
 
-FIELDS: dict[str, list[Field]] = {}
+FIELDS: dict[str, list[RecordField]] = {}
 """The fields of each record, in order."""
 RECORDS: dict[str, Any] = {}
 """The class of each record."""
@@ -140,7 +140,7 @@ def _add(name: str, lines: list[str]) -> None:
             field, sign, release = re.split(r"(<|>=|$)", word, maxsplit=1)
             version = next((number for number, name in RELEASES.items() if name == release), 0)
             limits = (0, version) if sign == "<" else (version, 1 << 16)
-            fields.append(Field(field, kind, default, *limits))
+            fields.append(RecordField(field, kind, default, *limits))
     base = named(name, {field.name: field.default for field in fields})
     RECORDS[name] = type(name, (base, Record), {"__slots__": (), "__module__": __name__})
 

@@ -178,7 +178,7 @@ _OURS = {
 """What takes the place of a setting, for people."""
 
 
-class Selection:
+class KeptSettings:
     """The settings of files that are kept for a Slurm of this release; others are added to `replaced`."""
 
     def __init__(self, release: Release) -> None:

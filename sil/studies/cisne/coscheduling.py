@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.loras import NodeSelection, Selection
+from scheduler.time_shared.loras import JobChoice, NodeChoice
 from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
@@ -41,8 +41,8 @@ DRAWN_LOSS = 0.6
 # User space
 JOBS = 90
 SCHEDULERS = {
-    "FCFS-FFIT": Composition(Selection.FIRST_FIT, NodeSelection.UNIFORM),
-    "SJF-JFIRST": Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM, ordering="sjf"),
+    "FCFS-FFIT": Composition(JobChoice.FIRST_FIT, NodeChoice.UNIFORM),
+    "SJF-JFIRST": Composition(JobChoice.JUST_FIRST, NodeChoice.UNIFORM, ordering="sjf"),
 }
 BASIC, NORMAL = "Basic", "Normal"
 Costs = tuple[float, float]

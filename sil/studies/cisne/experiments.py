@@ -13,7 +13,7 @@ import polars as pl
 
 from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import Forecast, Predictor
-from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
+from scheduler.time_shared.loras import JobChoice, Loras, Method, NodeChoice
 from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.social_contract import MOST_CPU
@@ -45,8 +45,8 @@ METHODS = {"MPL": ("mpl", "mpl"), "CPU": ("cpu", "cpu")}
 class Composition:
     """A policy of the paper: LoRaS as it is composed, and the parallel MPL that a node may have."""
 
-    selection: Selection
-    node_selection: NodeSelection
+    selection: JobChoice
+    node_selection: NodeChoice
     most_jobs: int = 4
     ordering: str = "fcfs"
 
@@ -55,15 +55,15 @@ class Composition:
 
 
 POLICIES = {
-    "Norm+BF": Composition(Selection.EASY, NodeSelection.NORMAL),
-    "Unif+BF": Composition(Selection.EASY, NodeSelection.UNIFORM),
-    "Basic": Composition(Selection.JUST_FIRST, NodeSelection.NORMAL, 1),
-    "Normal": Composition(Selection.JUST_FIRST, NodeSelection.NORMAL),
-    "Uniform": Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM),
+    "Norm+BF": Composition(JobChoice.EASY, NodeChoice.NORMAL),
+    "Unif+BF": Composition(JobChoice.EASY, NodeChoice.UNIFORM),
+    "Basic": Composition(JobChoice.JUST_FIRST, NodeChoice.NORMAL, 1),
+    "Normal": Composition(JobChoice.JUST_FIRST, NodeChoice.NORMAL),
+    "Uniform": Composition(JobChoice.JUST_FIRST, NodeChoice.UNIFORM),
 }
 MIXED = "Uniform or mixed"
 """A variant of Uniform that mixes sets rather than wait."""
-WITH_MIXED = POLICIES | {MIXED: Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM_ELSE_NORMAL)}
+WITH_MIXED = POLICIES | {MIXED: Composition(JobChoice.JUST_FIRST, NodeChoice.UNIFORM_ELSE_NORMAL)}
 
 
 def jobs_of(replication: int, n_jobs: int = JOBS) -> list[Job]:

@@ -174,7 +174,7 @@ class Ordered:
             self.sent_s = now_s
 
 
-class Orders:
+class AgentDispatcher:
     """The manager's dispatcher. The manager may crash before each order is sent."""
 
     def __init__(

@@ -42,7 +42,7 @@ class Unreliable:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class NetworkPartition:
     """From `from_s` to `to_s`, `machines` are separated from the manager; what runs there continues."""
 
     machines: frozenset[int]
@@ -55,7 +55,7 @@ class Partition:
             yield arrive_s
 
 
-MessageFault = Unreliable | Partition
+MessageFault = Unreliable | NetworkPartition
 
 
 class Network:

@@ -33,7 +33,7 @@ from sil.world.events import MessageDue
 from sil.world.guard.faults import KEEPS_ITS_JOURNAL, SchedulerFault, stuck
 from sil.world.guard.values import Places
 from sil.world.harness import RemainingManager, World
-from sil.world.remote.agents import Agents, Orders
+from sil.world.remote.agents import AgentDispatcher, Agents
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
 
 MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
@@ -71,7 +71,7 @@ class RemoteManager(RemainingManager):
         self.agents = Agents(world, network, self._tell)
         strike = (lambda: None) if crashes is None else crashes.strike
         is_known = self._unfinished.discard  # the manager knows that a job is complete
-        self.orders = Orders(world, network, strike, self.agents, Places(ports), is_known)
+        self.orders = AgentDispatcher(world, network, strike, self.agents, Places(ports), is_known)
         self._monitor = _ReadAgain(ports.monitor)
         self._manager_clock = clock or ManagerClock(world.clock)
         for jump_s in self._manager_clock.jumps_s:

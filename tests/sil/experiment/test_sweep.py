@@ -24,7 +24,7 @@ from sil.outcome.comparison import SweepComparison
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
-from sil.runs.compiled import Chunk, CompiledReplay
+from sil.runs.compiled import CompiledReplay, ReplayPart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, schedulers_for_logs
 from sil.settings.replays import Asking, Engine, Estimates
@@ -255,7 +255,7 @@ def test_the_compiled_engine_replays_short_slices_of_a_large_sweep(
     checked: list[pl.DataFrame] = []
     monkeypatch.setattr(CleanTrace, "add", lambda self, facts: checked.append(facts))
 
-    def noted(self: CompiledReplay, *arguments: Any) -> Iterator[Chunk]:
+    def noted(self: CompiledReplay, *arguments: Any) -> Iterator[ReplayPart]:
         compiled.append(self.log.part)
         return chunks(self, *arguments)
 

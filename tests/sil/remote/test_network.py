@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sil.world.events import EventQueue, MessageDue, SimClock
-from sil.world.remote.network import MessageFault, Network, Partition, Unreliable
+from sil.world.remote.network import MessageFault, Network, NetworkPartition, Unreliable
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -64,7 +64,7 @@ def test_messages_that_are_held_back_are_overtaken_by_later_ones() -> None:
 
 def test_in_a_partition_no_message_passes_and_those_on_their_way_are_lost() -> None:
     held_back = Unreliable("reordered", rng(), 1.0, 10.0)
-    cut = Partition(frozenset({0}), 100.0, 200.0)
+    cut = NetworkPartition(frozenset({0}), 100.0, 200.0)
     sent_s = [89.0, 90.0, 195.0, 200.0]
     assert [number for _, number in arrivals([held_back, cut], sent_s)] == [0, 3]
     assert len(arrivals([held_back, cut], sent_s, machine=1)) == 4

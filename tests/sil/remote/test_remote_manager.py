@@ -28,7 +28,7 @@ from sil.world.harness import World
 from sil.world.machines.execution import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.remote import remote_manager
-from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Partition, Unreliable
+from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, NetworkPartition, Unreliable
 from tests.one_at_a_time import OneAtATime
 from tests.scheduler.fakes import TableExperience, make_site
 from tests.sil.remote.worlds import CrashesAt, Remote, job, times_s, world_of
@@ -191,7 +191,7 @@ def test_a_manager_that_was_about_to_crash_does_not_when_faults_are_over() -> No
 
 def test_a_run_that_was_abandoned_counts_for_nothing_when_it_ends() -> None:
     learned = Learned()
-    cut = Partition(frozenset({0}), 10.0, 2_000.0)
+    cut = NetworkPartition(frozenset({0}), 10.0, 2_000.0)
     world = world_of(run_s={0: 700.0})
     facts = Remote(world, faults=[cut], run_times=learned).run([job(0)])
     assert times_s(facts, "run_started") == [(0.0, 0), (360.0, 0)]
@@ -202,7 +202,7 @@ def test_a_run_that_was_abandoned_counts_for_nothing_when_it_ends() -> None:
 
 
 def test_the_machine_of_an_abandoned_run_is_used_again_once_the_run_is_over() -> None:
-    cut = Partition(frozenset({0}), 10.0, 1_000.0)
+    cut = NetworkPartition(frozenset({0}), 10.0, 1_000.0)
     world = world_of(1, run_s={0: 1e6})
     facts = Remote(world, faults=[cut], n_machines=1).run([job(0), job(1, 20.0)])
     assert times_s(facts, "run_abandoned") == [(360.0, 0)]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.time_shared.forecast import Predictor
-from scheduler.time_shared.loras import Loras, NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import JobChoice, Loras, NodeChoice, OrderChoice
 from scheduler.time_shared.predictors import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.experiment_figures import mpl_segments
@@ -78,7 +78,7 @@ def test_a_job_alone_on_a_dedicated_cluster_takes_its_isolated_time_to_the_last_
 
 
 @pytest.mark.parametrize(
-    ("ordering", "selection", "node_selection"), list(product(Ordering, Selection, NodeSelection))
+    ("ordering", "selection", "node_selection"), list(product(OrderChoice, JobChoice, NodeChoice))
 )
 @pytest.mark.parametrize(("sharing", "method"), [(Sharing("by_cpu"), "cpu"), (Sharing("by_mpl"), "mpl")])
 @given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30))
@@ -125,8 +125,8 @@ def test_a_predictor_does_not_see_the_actual_run_times() -> None:
 @given(
     seed=st.integers(0, 10_000),
     share=st.sampled_from([0.25, 0.5, 1.0]),
-    selection=st.sampled_from(Selection),
-    nodes=st.sampled_from(NodeSelection),
+    selection=st.sampled_from(JobChoice),
+    nodes=st.sampled_from(NodeChoice),
     most_cpu=st.sampled_from([1.2, 1.5, float("inf")]),
 )
 @settings(max_examples=25, deadline=None)

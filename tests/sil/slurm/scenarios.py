@@ -12,8 +12,8 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.model import Job, JobId
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.invariants.checker import first_violation
-from sil.runs.free_nodes import FreeNodes
-from sil.runs.simulation import Disturbances, Simulation
+from sil.runs.free_nodes import FreeNodesModel
+from sil.runs.simulation import Disturbances, SiteRun
 from sil.settings.log_events import Command, Events, JobArray
 from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by
@@ -99,10 +99,10 @@ def outcome_of(
         for k, job in numbered.items()
     ]
     arriving.sort(key=lambda job: (job.arrival_s, job.id))
-    site = FreeNodes(None, n_nodes)
+    site = FreeNodesModel(None, n_nodes)
     site.jobs, site.run_times = arriving, UserEstimates()
     site.run_s = lambda job, nodes: numbered[job.id].run_s
-    simulation = Simulation(site, Disturbances(changes=listed_outages(outages)))
+    simulation = SiteRun(site, Disturbances(changes=listed_outages(outages)))
     world = simulation.world
     slurm = SlurmWorld(
         n_nodes,

@@ -15,7 +15,7 @@ from scheduler.registry import SchedulerNotLoaded
 from sil.runs.under_test import schedulers_for_logs, with_releases
 from sil.slurm import installation
 from sil.slurm.entering import FAILED
-from sil.slurm.installation import VARIABLE, NoSlurm, Place, installed
+from sil.slurm.installation import VARIABLE, NoSlurm, SlurmFolders, installed
 from sil.slurm.naming import slurm_controller
 from sil.slurm.running import credential_used
 from tests.sil.slurm.installed import needs_slurm, skip_unless_programs_run_in
@@ -98,7 +98,7 @@ def test_all_programs_of_slurm_are_those_of_the_prefix(lib: str, nothing: Path) 
     library = prefix / lib / "slurm" / "libslurmfull.so"
     library.parent.mkdir(parents=True)
     library.touch()
-    found = installed(Place(prefix=prefix))
+    found = installed(SlurmFolders(prefix=prefix))
     assert (found.release.name, found.plugins) == ("22.05.9", library.parent)
     assert found.program("sinfo") == prefix / "bin/sinfo"
     assert found.invoked(["sinfo"])[1]["LD_LIBRARY_PATH"].split(":")[0] == str(library.parent)
@@ -113,7 +113,7 @@ def test_all_programs_of_slurm_are_those_of_the_prefix(lib: str, nothing: Path) 
 
 
 def test_a_root_has_its_own_programs_and_this_computers_user_and_folders(tmp_path: Path) -> None:
-    place = Place(root=small_root(tmp_path / "root", "22.05.77"))
+    place = SlurmFolders(root=small_root(tmp_path / "root", "22.05.77"))
     try:
         found = installed(place)
     except NoSlurm as error:

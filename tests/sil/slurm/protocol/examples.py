@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sil.slurm.protocol.records import FIELDS, RECORDS, Address, of_job
+from sil.slurm.protocol.records import FIELDS, RECORDS, NetworkAddress, of_job
 from sil.slurm.protocol.wire import Bitmap
 
 MOST = 2
@@ -44,7 +44,7 @@ def written(address: IPv4Address | IPv6Address) -> str:
 TEXTS = st.none() | st.binary(max_size=5).map(
     lambda packed: packed.replace(b"\0", b"").decode("utf-8", "surrogateescape")
 )
-ADDRESSES = st.none() | st.builds(Address, st.ip_addresses().map(written), numbers("H"))
+ADDRESSES = st.none() | st.builds(NetworkAddress, st.ip_addresses().map(written), numbers("H"))
 COUNTS = st.none() | some(numbers("Q"))
 _OTHERS: dict[str, st.SearchStrategy[Any]] = {
     "node_count": st.integers(0, MOST),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.envelope import Message, decode
+from sil.slurm.protocol.envelope import SlurmMessage, decode
 from tests.sil.slurm.protocol.record import FOLDER
 
 RELEASES = sorted(path.name for path in FOLDER.iterdir())
@@ -20,7 +20,7 @@ def recorded_bytes(name: str) -> bytes:
     return Path(f"{path}.bin").read_bytes()
 
 
-def recorded(name: str) -> Message:
+def recorded(name: str) -> SlurmMessage:
     return decode(recorded_bytes(name), ANYONE)
 
 

@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sil.slurm.protocol.authentication import Stated
-from sil.slurm.protocol.envelope import NO_CREDENTIAL, Forward, Message, Returned, decode, encode, length_of
+from sil.slurm.protocol.envelope import (
+    NO_CREDENTIAL,
+    Forward,
+    Returned,
+    SlurmMessage,
+    decode,
+    encode,
+    length_of,
+)
 from sil.slurm.protocol.records import (
     RECORDS,
-    Address,
     Credential,
+    NetworkAddress,
     NodeRegistration,
     ReturnCode,
     of_job,
@@ -39,7 +47,7 @@ from tests.sil.slurm.protocol.examples import ADDRESSES, numbers, records
 SENDER = Stated(1000, 100, "testbed")
 
 
-def again(message: Message) -> Message:
+def again(message: SlurmMessage) -> SlurmMessage:
     packed = encode(message, SENDER)
     assert length_of(packed[:4]) == len(packed) - 4
     return decode(packed[4:], SENDER)
@@ -67,13 +75,13 @@ def test_a_body_is_read_as_it_was_packed(name: str, version: int) -> None:
 )
 @settings(max_examples=up_to(100, 3))
 def test_a_header_is_read_as_it_was_packed(
-    flags: int, forward: Forward | None, codes: list[Any], origin: Address | None, version: int
+    flags: int, forward: Forward | None, codes: list[Any], origin: NetworkAddress | None, version: int
 ) -> None:
     number = MessageType.RESPONSE_SLURM_RC
     returned = tuple(Returned(f"n{place}", code, number, place) for place, code in enumerate(codes))
     if forward and version < V24_11:
         forward = forward._replace(tree_depth=0)
-    sent = Message(number, ReturnCode(7), version, flags, forward, returned, origin)
+    sent = SlurmMessage(number, ReturnCode(7), version, flags, forward, returned, origin)
     sender = None if flags & NO_CREDENTIAL else Credential(1000, 100, "testbed")
     assert again(sent) == sent._replace(credential=sender)
 
@@ -111,9 +119,9 @@ def test_what_cannot_be_packed_is_named(body: Any, sentence: str) -> None:
 
 def test_a_body_must_be_that_of_its_message() -> None:
     with pytest.raises(ProtocolError, match="REQUEST_PING cannot have a body of ReturnCode"):
-        encode(Message(MessageType.REQUEST_PING, ReturnCode(0)), SENDER)
+        encode(SlurmMessage(MessageType.REQUEST_PING, ReturnCode(0)), SENDER)
     with pytest.raises(ProtocolError, match="message 2009 cannot have a body of ReturnCode"):
-        encode(Message(2009, ReturnCode(0)), SENDER)
+        encode(SlurmMessage(2009, ReturnCode(0)), SENDER)
 
 
 def test_devices_must_be_of_as_many_nodes_as_are_counted() -> None:
