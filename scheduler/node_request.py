@@ -22,7 +22,7 @@ class Node:
 
     @property
     def specification(self) -> Hashable:
-        """Equal for nodes that are alike."""
+        """A key that is equal for nodes that are alike."""
         others = frozenset(self.others.items())
         return self.cores, self.memory_mib, self.gpus, others, self.features, self.partitions
 

@@ -123,7 +123,7 @@ class SchedulerSpec:
 
     @property
     def key(self) -> str:
-        """Equal for names that denote the same scheduler with the same parameters."""
+        """A key that is equal for names that denote the same scheduler with the same parameters."""
         return f"{self.target}{sorted(self._given)}"
 
     def constructor(self) -> Callable[..., Any]:

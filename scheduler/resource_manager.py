@@ -85,7 +85,7 @@ class OnFreeNodes:
     nodes: tuple[Node, ...] = ()
     """What each node has; empty if they are identical."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
-    """By name; partitions of nodes that are not listed have no limits."""
+    """The partitions by name; those of nodes that are not listed have no limits."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
     """The amounts of resources of the whole site, like software licences, by name."""
 

@@ -152,7 +152,7 @@ RULES_OF_CONDUCT = {
     PROBLEM_UNTOUCHED: "the problem is read and never changed",
     MAKES_PROGRESS: "runnable jobs are never starved or restarted endlessly",
 }
-"""For schedulers of all kinds."""
+"""The rules for schedulers of all kinds."""
 
 _OF_A_SCHEDULE = {
     RETURNS_A_SCHEDULE: "schedule(problem) returns a Schedule with columns of the right shape and type",
@@ -186,7 +186,7 @@ RULES_OF = {
     | {SOCIAL_CONTRACT: "no start exceeds the parallel MPL, memory or CPU that a node allows"}
     | RULES_OF_CONDUCT,
 }
-"""For each kind of scheduler, the rules and one sentence for each."""
+"""The rules for each kind of scheduler, and one sentence for each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class Setting:
     """Which values a field may have, and how it appears among the options of a command."""
 
     option: str = ""
-    """Its name on the command line, if it is not that of the field without its unit."""
+    """The name on the command line, if it is not that of the field without its unit."""
     least: float | None = None
     most: float | None = None
     metavar: str | None = None

@@ -161,7 +161,6 @@ def _with_fields(made: type) -> _Form:
 
 
 def _plain_array(array: Any) -> list[Any]:
-    """Its type, its shape and its bytes in C order."""
     if array.dtype.kind not in "biuf":
         raise BadEntry(f"a journal cannot hold an array of the type {array.dtype}")
     return [array.dtype.str, list(array.shape), b64encode(array.tobytes()).decode("ascii")]

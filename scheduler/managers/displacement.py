@@ -21,7 +21,7 @@ class Stops:
 
     def __init__(self) -> None:
         self.job_of: dict[RunId, JobId] = {}
-        """For each run that is being stopped, the job that needs its room."""
+        """The job that needs the nodes of each run that is being stopped."""
         self._expected: dict[JobId, set[RunId]] = {}
         """The runs that are not over, by job."""
         self._held_back: dict[JobId, list[RunId]] = {}

@@ -50,7 +50,7 @@ class QueuePolicy:
 
 
 class Gain(StrEnum):
-    """Whose flow times count when displacement is weighed."""
+    """Which flow times count when displacement is weighed."""
 
     NET = "net"
     """The flow times of the displacing queue, less what the jobs of the displaced runs lose."""

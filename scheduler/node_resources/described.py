@@ -43,7 +43,7 @@ class DescribedNodes:
         self.state = NodeState(self._table(), self.kinds)
         self._kind_of: dict[Any, int] = {}
         self.requested: dict[int, tuple[Request, int]] = {}
-        """By kind: a request, and how many such jobs arrived."""
+        """A request of each kind, and how many such jobs arrived."""
         self.total_requested = 0
         self.down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}

@@ -80,7 +80,7 @@ class NodeSelection(ABC):
         """
 
     def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
-        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
+        """The GPU of node n of which to take a part; NONE: the one with the least left."""
         return NONE
 
     def epoch(self, nodes: NodeResources) -> int:

@@ -48,7 +48,7 @@ class SystemState:
         self._row_of: dict[JobId, int] = {}
         self._job_of: dict[JobId, Job] = {}
         self.waiting: list[Job] = []
-        """In order of arrival, then id."""
+        """The waiting jobs in order of arrival, then id."""
         self._running: dict[JobId, float] = {}
         """When each running job began."""
         self._promised: dict[JobId, float] = {}

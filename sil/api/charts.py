@@ -41,7 +41,7 @@ class Chart:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Its specification in Vega-Lite, with its data."""
+        """The specification in Vega-Lite, with its data."""
         return specification(self._figure)
 
     def save(self, path: str | Path) -> None:

@@ -31,7 +31,7 @@ class ExperimentResults:
 
     @property
     def schedulers(self) -> list[str]:
-        """Their names, in order; the first one is the baseline."""
+        """The names of the schedulers, in order; the first one is the baseline."""
         return list(self._comparison.schedulers)
 
     @property

@@ -102,7 +102,7 @@ class Replays:
 
     @property
     def schedulers(self) -> list[str]:
-        """Their names, in order."""
+        """The names of the schedulers, in order."""
         return list(self._replayed.described["schedulers"])
 
     @property
@@ -213,7 +213,7 @@ class Replays:
         return self.folder / file_name(scheduler)
 
     def _explained(self, scheduler: str) -> Replays:
-        """With the reasons of a scheduler, recorded now if need be and possible."""
+        """The results with the reasons of a scheduler, recorded now if need be and possible."""
         if self._replay is None or self._replay.reasons or scheduler not in self._under_test:
             return self
         if scheduler not in self._with_reasons:

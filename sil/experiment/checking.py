@@ -66,7 +66,7 @@ class Checked(NamedTuple):
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """For each rule: broken, holds, not exercised, or not known."""
+        """The verdict on each rule: broken, holds, not exercised, or not known."""
         broken = {finding.rule for finding in self.findings}
         rules = rules_for(self.kind)
         if broken.isdisjoint(ENDS_THE_SEARCH):

@@ -121,7 +121,7 @@ def waiting_time(steps: Steps) -> Numbers:
 
 
 def utilisation(steps: Steps) -> Numbers:
-    """In the last step, the utilisation of the episode in percent."""
+    """The utilisation of the episode in percent, in its last step."""
     capacity_s = steps.machine * np.maximum(steps.now_s - steps.begin_s, np.finfo(np.float64).tiny)
     return np.where(steps.is_last, 100.0 * steps.work_s / capacity_s, 0.0)
 

@@ -223,7 +223,7 @@ def diverged(now_s: float) -> SchedulerFault:
 
 
 class ManagerServer(ManagerHere):
-    """In the process of a resource manager: sends the result and the orders of each call."""
+    """A resource manager in its own process, which sends the result and the orders of each call."""
 
     def __init__(
         self,

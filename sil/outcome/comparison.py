@@ -170,7 +170,7 @@ class ComparisonMatrix:
         return pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None)
 
     def cells(self, point: int) -> dict[str, dict[str, Any]]:
-        """For summary.json: by scheduler, a cell for each metric, or null."""
+        """A cell for each scheduler and metric, or null, for summary.json."""
 
         def as_dict(cell: ComparedMetric | None) -> dict[str, Any] | None:
             return None if cell is None else cell.as_dict()

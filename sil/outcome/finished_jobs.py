@@ -117,7 +117,7 @@ class FinishedJobs:
         return spent.zip_with(spent >= 0.0, spent + over["finish_time"])
 
     def _last_runs(self, runs: pl.DataFrame, refused: NDArray[np.int64]) -> pl.DataFrame:
-        """Those of the runs that are over with which their jobs are over; of `refused` jobs, the last one."""
+        """The last run of each job that is over; of `refused` jobs, the last one."""
         if not runs["was_killed"].any() and not self._stopped:
             return runs
         ended = runs.filter(~pl.col("was_killed"))

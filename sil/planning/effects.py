@@ -41,7 +41,7 @@ not, and `no_interval` says why the gain has none. Where one option is recommend
 the verdict against it. Options that could not be compared come last, with LEFT_OUT."""
 
 LEFT_OUT = "left out"
-"""In the column `against_today`: with this option, the site could not carry the forecast."""
+"""The text in the column `against_today` of an option with which the site could not carry the forecast."""
 
 
 def options_frame(answers: Answers) -> pl.DataFrame:
@@ -85,7 +85,6 @@ def rank_text(ranking: OptionRanking, effect: Effect) -> str:
 
 
 def _cells(ranking: OptionRanking, effect: Effect) -> tuple[str | float | int | None, ...]:
-    """From "option" to the end of SCHEMA."""
     standings, name, per_price = ranking.standings, effect.option.name, effect.per_price
     not_settled = standings.that_are(PairVerdict.UNSETTLED, name)
     by_rank = [other.option.name for other in ranking.effects if other.option.name in not_settled]

@@ -186,7 +186,7 @@ class _Race:
         return is_same and not np.any(self._samples.gains(one, other))
 
     def _gained(self, one: Option, other: Option) -> Sample:
-        """By how much more `one` gains than `other`, in the replications that both have."""
+        """How much more `one` gains than `other`, in the replications that both have."""
         left, right = self._ranked_by(one), self._ranked_by(other)
         n = min(len(left), len(right))
         return differences(left[:n], right[:n])

@@ -144,7 +144,7 @@ def sizing(plan: Plan, size: Size) -> str:
 
 
 def _not_settled(size: Size) -> str:
-    """For the end of a sentence on a size."""
+    """The end of a sentence on a size that is not settled."""
     step = next((step for step in size.steps if not step.is_settled), None)
     if step is None:
         return ""

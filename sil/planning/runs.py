@@ -75,7 +75,7 @@ class OptionRun:
 
     @property
     def key(self) -> str:
-        """Equal for runs with equal results."""
+        """A key that is equal for runs with equal results."""
         goals, warm_up = [goal.key for goal in self.plan.goals], self.plan.warm_up_jobs
         identity = (self.mark, self.scheduler, self.replication, self.capacity, goals, warm_up)
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()

@@ -153,7 +153,7 @@ class Month:
 
 @dataclass(frozen=True)
 class RehearsalPeriod:
-    """From when on accounting is replayed, and from when on jobs count; seconds since 1970."""
+    """When the replay of accounting begins, and from when on jobs count; seconds since 1970."""
 
     begin_s: float
     counts_from_s: float

@@ -35,7 +35,7 @@ class UnderTest(ABC):
     """A scheduler or resource manager: `InProcess`, `BatsimProgram` or `SlurmProgram`. It can be pickled."""
 
     label: str
-    """Its name as the user wrote it."""
+    """The name as the user wrote it."""
     raises_faults: bool = field(default=False, kw_only=True)
     """Whether a fault is raised, with its traceback, in addition to being the last fact of a run."""
 

@@ -160,7 +160,7 @@ class RunSettings(Table):
 
 
 def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
-    """Those of these keys, like "guard.reasons", whose values are not the default."""
+    """The keys, like "guard.reasons", whose values are not the default."""
     default = type(settings).model_construct(schedulers=())
     return [key for key in keys if attrgetter(key)(settings) != attrgetter(key)(default)]
 

@@ -13,7 +13,7 @@ Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 PositiveShare = Annotated[float, Field(gt=0, le=1, strict=True)]
 Names = Annotated[tuple[str, ...], Field(min_length=1)]
 Machines = Annotated[Names, AfterValidator(lambda names: tuple(expand(names)))]
-"""By name, or in Slurm's notation: `n[1-4]`."""
+"""Machines by name, or in Slurm's notation: `n[1-4]`."""
 
 
 class FlappingTable(Table):

@@ -180,7 +180,7 @@ def permit(found: Sequence[Named], ask: Ask) -> None:
 
 
 def refuse(how_to_allow: str) -> Ask:
-    """Without a user who can answer, nothing is allowed; the message says how it could be."""
+    """Allow nothing, without a user who can answer; the message says how it could be allowed."""
 
     def answer(named: Sequence[Named]) -> None:
         would = ", and ".join(f"{one.where} would run {'; '.join(one.code)}" for one in named)

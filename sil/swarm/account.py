@@ -159,7 +159,8 @@ class NodesAccount(Account):
         """The jobs that the last answer starts: where, and for how long."""
         self._was_rejected = False
         self._is_asked_again = False
-        """After an answer that was rejected, when time has passed of which the manager has had no notice."""
+        """Whether the manager was asked again after an answer that was rejected, when time has passed without
+        a notice."""
         self._held: set[JobId] = set()
         """The jobs whose runs were stopped; they wait when all runs that were stopped with these are over."""
 

@@ -89,8 +89,8 @@ class FaultyWorld:
 
     @property
     def settled_s(self) -> float:
-        """From when on manager and machines hear each other: the manager is up, and its clock, which stands
-        still after a jump back, goes on."""
+        """The time from which on manager and machines hear each other: the manager is up, and its clock,
+        which stands still after a jump back, goes on."""
         down_s = 0.0 if self.crashes is None else self.crashes.down_s
         return self.until_s + max([down_s, *(offset_s for _, offset_s in self.clock_jumps)])
 

@@ -120,7 +120,7 @@ def _unreadable_requests(facts: pl.DataFrame) -> Check:
 
 
 class NoTrace(UserError):
-    """There is no trace to read. The message is one sentence for the user."""
+    """A trace that cannot be read. The message is one sentence for the user."""
 
 
 def trace_file(path: Path) -> Path:

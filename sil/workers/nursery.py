@@ -234,7 +234,7 @@ def _supervise(handles: list[int]) -> None:
 
 
 def ignore_signals() -> None:
-    """For processes that hold others: a scheduler may send any signal to its parents."""
+    """Ignore signals in a process that holds others: a scheduler may send any signal to its parents."""
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
 

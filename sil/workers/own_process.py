@@ -134,7 +134,7 @@ class OwnProcess:
             pass
 
     def handed_over(self) -> str | None:
-        """After the call of `execute`: None as soon as the program is running, or why it cannot be run."""
+        """The result of `execute`: None as soon as the program is running, or why it cannot be run."""
         self._messages.settimeout(SILENT_S)
         found = bytearray()
         try:

@@ -117,7 +117,7 @@ class JobMix:
 def _one_of_each(
     listed: Mapping[str, Sequence[Number]], names: Sequence[str], rng: np.random.Generator
 ) -> list[Number | None]:
-    """For each job one of the values listed for its class, all equally likely."""
+    """One of the values listed for the class of each job, all equally likely."""
     if not listed:  # without a draw, so that workloads without such values do not change
         return [None] * len(names)
     quantiles = rng.random(len(names))

@@ -71,7 +71,7 @@ class World:
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     """Outages and what local users demand, in order of time."""
     node_handlers: Handlers = field(default_factory=dict)
-    """For the events of time-shared nodes: LocalChanged, ControlDue and SampleDue."""
+    """The handlers of the events of time-shared nodes: LocalChanged, ControlDue and SampleDue."""
 
     @cached_property
     def dispatcher(self) -> SimDispatcher:

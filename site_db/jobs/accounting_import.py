@@ -156,7 +156,7 @@ class JobsOnNodes(LogBuilder):
         return name
 
     def _partition(self, job: LoggedJob) -> str:
-        """Of the partitions that a job names, the first that has all its nodes; else the first."""
+        """The first of the partitions that a job names which has all its nodes; else the first."""
         if "," not in job.partition:
             return job.partition
         named = [name for name in map(str.strip, job.partition.split(",")) if name]

@@ -221,7 +221,7 @@ def _machines(site: SiteFile, cluster: SiteNodes) -> Iterator[MachinesTable]:
 
 
 def _hardware(node: Node, threads: int) -> Hashable:
-    """Equal for nodes of one class, in whatever partitions they are."""
+    """A key that is equal for nodes of one class, in whatever partitions they are."""
     plain = replace(node, gpus=tuple(sorted(node.gpus)), partitions=frozenset())
     return plain.specification, threads
 

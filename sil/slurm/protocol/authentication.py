@@ -24,7 +24,6 @@ class Stated:
     ProtocolError is raised if it is malformed, not valid, or of another kind."""
 
     def __init__(self, user: int | None = None, group: int | None = None, host: str = "localhost") -> None:
-        """By default this process's user and group."""
         user = os.getuid() if user is None else user
         self._credential = Credential(user, os.getgid() if group is None else group, host)
 

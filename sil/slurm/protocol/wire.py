@@ -74,7 +74,7 @@ class Writer:
         return value
 
     def check_left(self, n_bytes: int) -> None:
-        """There is always room."""
+        """Do nothing: there is always room."""
 
 
 Wire = Reader | Writer

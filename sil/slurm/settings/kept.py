@@ -59,7 +59,7 @@ _KEPT = {
     "blockname": {"23.11": "BlockName Nodes"},
     "blocksizes": {"23.11": "BlockSizes"},
 }
-"""By kind, and by the release that introduced them ("": all that are supported)."""
+"""The keys by kind, and by the release that introduced them ("": all that are supported)."""
 
 
 _SINCE = {

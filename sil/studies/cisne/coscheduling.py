@@ -158,7 +158,7 @@ def _run_in_user_space(case: tuple[int, str, str, float, float]) -> dict[str, fl
 
 
 def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:
-    """By how many percent a measure is larger than in the kernel."""
+    """The percentage by which a measure is larger than in the kernel."""
     return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
 
 

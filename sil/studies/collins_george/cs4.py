@@ -88,7 +88,7 @@ def study(seeds: int, runner: Runner, sites: int = 0) -> Findings:
 
 
 def _measured(seeds: int, runner: Runner, site: int = AS_BUILT_IN) -> GridSamples:
-    """With `seeds` replications at each point of the grid, and more where claims are undecided."""
+    """Measure with `seeds` replications at each point of the grid, and more where claims are undecided."""
     points = set(product(DISTRIBUTIONS, RATES))
     rows, first, last = [], 0, seeds
     while True:

@@ -22,7 +22,7 @@ from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
 DRAWN = ("sjs", "pjs", "olb")
-"""In this order, a scheduler has the same colour as in the case studies."""
+"""The schedulers in the order in which each has the same colour as in the case studies."""
 VARIATIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
 """Coefficients of variation of the actual run time around its mean."""
 SHAPES = ("lognormal", "gamma")

@@ -122,7 +122,8 @@ class SimDispatcher:
 
     @property
     def next_event_s(self) -> float:
-        """Until when nothing happens in the world if no order is given; infinite if nothing will."""
+        """The time until which nothing happens in the world if no order is given; infinite if nothing
+        will."""
         return self._events.next_s
 
     def dispatch(self, order: DispatchOrder) -> None:

@@ -22,7 +22,7 @@ TOGETHER_S = 1e-9
 EPSILON = 1e-9
 
 LEAST_CHANGE = 0.01
-"""In a coupled model, larger relative changes of a job's slowdown spread to its other nodes."""
+"""The least relative change of a job's slowdown that spreads to its other nodes in a coupled model."""
 MOST_VISITS = 20
 """The most visits to a node for one event."""
 

@@ -153,7 +153,7 @@ class Ordered:
     """An order to stop it was sent before it was abandoned, if it was."""
     abandoned_s: float = inf
     silent_s: float = inf
-    """For how long its machine had answered no ping when it was abandoned."""
+    """How long its machine had answered no ping when it was abandoned."""
     over_s: float = inf
     """When the manager acknowledged that it is over."""
 
