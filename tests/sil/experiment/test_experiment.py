@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +24,7 @@ from sil.workers.store import Store
 from sil.world.guard.faults import KILLED
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
+from tests.commands import sil
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 
@@ -358,50 +352,6 @@ def test_others_have_results_if_one_is_killed_and_the_same_command_tries_it_agai
     assert mct.equals(mortal)
 
 
-def sil(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "sil", *arguments],
-        cwd=cwd,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-
-
-def stored(path: Path) -> dict[str, int]:
-    """The keys and row numbers of finished runs."""
-    if not path.exists():
-        return {}
-    with closing(sqlite3.connect(path, timeout=30.0)) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-            return {}
-        return dict(connection.execute("SELECT key, rowid FROM result"))
-
-
-def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="10")
-    command = ("run", path.name, "--out", "out", "--workers", "2")
-    process = sil(*command, cwd=tmp_path)
-    unfinished = tmp_path / "out" / "unfinished.db"
-    deadline = time.monotonic() + 60
-    while len(stored(unfinished)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=30)
-    before = stored(unfinished)
-    assert process.returncode == 130, error
-    assert f"Interrupted: {len(before)} of 40 runs are done. Repeat the command to resume." in error
-    assert "Traceback" not in error
-    assert 3 <= len(before) < 40
-    run(path, tmp_path / "out")
-    assert not unfinished.exists()
-    run(path, tmp_path / "whole")
-    resumed, whole = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("out", "whole"))
-    assert resumed == whole
-
-
 def test_only_runs_without_stored_results_are_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,8 +368,9 @@ def test_only_runs_without_stored_results_are_executed(
         return run_scenario(self, key, *how)
 
     monkeypatch.setattr(MachinesScenario, "run", run_noted)
-    with pytest.raises(Interrupted, match="4 of 6 runs are done"):
-        run(path, tmp_path / "out")
+    interrupted = sil("run", path, "--out", tmp_path / "out", "--workers", "1")
+    assert interrupted.exit_code == 130
+    assert "Interrupted: 4 of 6 runs are done. Repeat the command to resume." in interrupted.stderr
     first, carried_out[:] = list(carried_out), []
     run(path, tmp_path / "out")
     assert sorted(first + carried_out) == sorted({*first, *carried_out})
