@@ -155,14 +155,14 @@ def _answer(spec: SchedulerSpec, limit_s: float, connection: socket.socket) -> N
     candidate: _Instance
     while True:
         try:
-            told = channel.receive(connection)
+            request = channel.receive(connection)
         except (EOFError, OSError):
             return
-        if told.fields.get("make"):
+        if request.fields.get("make"):
             candidate = _Instance(spec, limit_s)
         else:
-            outline: Outline[Any] = pickle.loads(told.columns)
-            channel.send(connection, candidate.reply(outline, told.fields["first_id"]))
+            outline: Outline[Any] = pickle.loads(request.columns)
+            channel.send(connection, candidate.reply(outline, request.fields["first_id"]))
 
 
 class _Instance:

@@ -62,7 +62,7 @@ class Episodes:
 
     def drawn(self, rng: np.random.Generator, options: Mapping[str, Any]) -> int:
         """The place of the first job of an episode. Raises UserError for unknown options, and for a part of
-        the log that there is not."""
+        the log that does not exist."""
         n, last = len(self.log), self.n_training - self.jobs
         if unknown := options.keys() - {HELD_OUT, BEGIN}:
             raise UserError(f"option {min(unknown)!r} of reset is unknown; expected {HELD_OUT} or {BEGIN}")

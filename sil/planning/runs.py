@@ -220,7 +220,7 @@ def _reasons(measures: Mapping[str, float]) -> list[str]:
 def _why_nothing(goal: GoalTable, measures: Mapping[str, float]) -> str:
     of = " of " * bool(goal.of) + " and ".join(goal.of)
     if reasons := " or ".join(_reasons(measures)):
-        return f"every job{of} was refused: those that {reasons} are; forecast others"
+        return f"all jobs{of} were refused: they {reasons}; forecast others"
     if measures[REFUSED] == 1.0:
         return "the site's rules for users and queues refused all jobs; forecast others"
     if measures[REFUSED] > 0.0:

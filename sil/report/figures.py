@@ -60,7 +60,7 @@ def scheduler_colour(schedulers: Sequence[str]) -> Spec:
     return column("scheduler:N", scale=colour_scale(schedulers), legend=legend)
 
 
-def told_apart(colour: Spec, looks: Sequence[object]) -> Spec:
+def second_channel(colour: Spec, looks: Sequence[object]) -> Spec:
     """The channel of a second look of what has these colours: dashes, or shapes."""
     places = [PALETTE.index(shade) for shade in colour["scale"]["range"]]
     return {**colour, "scale": {**colour["scale"], "range": [looks[place] for place in places]}}
@@ -104,7 +104,7 @@ def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[
     colour = scheduler_colour(schedulers)
     select = {"type": "point", "fields": ["scheduler"], "toggle": "event.shiftKey"}
     opacity = {"condition": {"param": SHOWN, "value": 1}, "value": 0.06}
-    looks = {"color": colour, "strokeDash": told_apart(colour, DASHES), "opacity": opacity}
+    looks = {"color": colour, "strokeDash": second_channel(colour, DASHES), "opacity": opacity}
     line = Figure(frame).mark("line", interpolate="step-after")
     return line.encode(x=x, y=y, tooltip=tooltips(*frame.columns), **looks).properties(
         width=WIDTH, height=height, params=[{"name": SHOWN, "select": select, "bind": "legend"}]
@@ -141,7 +141,7 @@ def lines(
         titles |= {"low": "low", "high": "high"}
     base = Figure(frame).encode(x=column("x:Q", title=x_title), color=colour)
     low, y = column("low:Q", title=y_title), column("y:Q", title=y_title)
-    looks = {"strokeDash": told_apart(colour, DASHES), "tooltip": tooltips(**titles)}
+    looks = {"strokeDash": second_channel(colour, DASHES), "tooltip": tooltips(**titles)}
     return _with_bands(base, y, low, **looks).properties(width=WIDTH, height=height)
 
 

@@ -128,8 +128,8 @@ def mistakes(
         if failures.jobs and isinstance(scheduler, SlurmProgram):
             yield (
                 place,
-                f"{who}: Slurm's controller is not told of runs that fail (failures.jobs); leave out one of "
-                f"the two",
+                f"{who}: Slurm's controller does not learn of runs that fail (failures.jobs); leave out one "
+                f"of the two",
             )
     if experiment.crashes is not None and experiment.guard.decision_cost != NONE:
         yield (

@@ -16,9 +16,9 @@ from sil.report.figures import (
     WIDTH,
     logarithmic,
     scheduler_colour,
+    second_channel,
     size_class,
     size_powers,
-    told_apart,
     tooltips,
 )
 from sil.report.page import PageTable
@@ -56,7 +56,7 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
             y=column("median:Q", **y), y2=column("95th percentile")
         ),
         base.mark("point", filled=True, size=55, opacity=1).encode(
-            y=column("mean:Q", **y), shape=told_apart(colour, SHAPES), tooltip=tooltips(*columns)
+            y=column("mean:Q", **y), shape=second_channel(colour, SHAPES), tooltip=tooltips(*columns)
         ),
     ).properties(width=WIDTH, height=280)
 
@@ -159,7 +159,7 @@ def slowdown_by_user(users: pl.DataFrame, jobs: Jobs, names: Sequence[str]) -> F
         x=column("user:N", sort=most, title="User, by processor-hours", axis=axis),
         y=column("mean bounded slowdown:Q", **y),
         color=colour,
-        shape=told_apart(colour, SHAPES),
+        shape=second_channel(colour, SHAPES),
         tooltip=tooltips(*shown.columns),
     )
 

@@ -490,4 +490,4 @@ def test_slurm_is_refused_where_runs_fail(tmp_path: Path) -> None:
     path = on_nodes(tmp_path, "[workload]\njobs = 2\nmix = {core = 1}\n" + POISON)
     path.write_text(path.read_text().replace("'fcfs'", "'slurm'"))
     told = the_sentence(sil("run", path, "--out", tmp_path / "out"))
-    assert "Slurm's controller is not told of runs that fail (failures.jobs)" in " ".join(told.split())
+    assert "Slurm's controller does not learn of runs that fail (failures.jobs)" in " ".join(told.split())
