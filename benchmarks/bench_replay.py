@@ -37,8 +37,8 @@ from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
 from sil.workload.swf_writing import write_swf
 from sil.world.core.engine import ranks, run_compiled
-from sil.world.core.identical import OnIdenticalNodes
-from sil.world.core.jobs import Jobs
+from sil.world.core.identical import LoopOnIdenticalNodes
+from sil.world.core.jobs import RigidJobs
 from sil.world.events import ORDERS
 
 LOGS = Path(__file__).parent.parent.parent / "shared" / "oracles" / "swf"
@@ -145,9 +145,9 @@ def only_trace(log: JobLog, scheduler: str, folder: Path) -> None:
 
 def _loop(log: JobLog, scheduler: str) -> None:
     """Without tables of the facts."""
-    replay, jobs = _compiled(log, scheduler), Jobs.of(log.jobs)
+    replay, jobs = _compiled(log, scheduler), RigidJobs.of(log.jobs)
     nodes, by = IdenticalNodes(log.processors, replay.policy), CODES[replay.estimates]
-    for _ in run_compiled(OnIdenticalNodes(jobs, nodes, ranks(replay.order), by, CHUNK), CHUNK):
+    for _ in run_compiled(LoopOnIdenticalNodes(jobs, nodes, ranks(replay.order), by, CHUNK), CHUNK):
         pass
 
 

@@ -16,7 +16,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.pjs import Pjs
-from scheduler.mapping.placer import Placer
+from scheduler.mapping.placer import MappingPlacer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, Schedule
 from tests.hostile import good_answer
@@ -241,7 +241,7 @@ class ForgetsToPlaceAJob:
     """Never passes the last job to its placer."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
+        placer = MappingPlacer(problem)
         for i in range(problem.n_jobs - 1):
             placer.place(i, int((placer.machine_s + problem.machine_etc_s[i]).argmin()))
         return placer.schedule()

@@ -278,3 +278,22 @@ def test_text_reaches_terminals_and_pages_through_one_module_each() -> None:
         for path, module in imported("sil")
         if module in of and not str(path).endswith(of[module])
     )
+
+
+SHARED_NAMES = {
+    "Experiment": "sil.Experiment is public, and the model of the file names its JSON Schema",
+    "PartitionTable": "tables of two kinds of files, named so in their JSON Schemas",
+    "Site": "sil.Site and scheduler.Site are both public",
+}
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    places: dict[str, list[str]] = {}
+    for path in all_files():
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    shared = {name: where for name, where in places.items() if len(where) > 1}
+    assert shared.keys() >= SHARED_NAMES.keys(), "a name in SHARED_NAMES is that of one class now"
+    new = shared.keys() - SHARED_NAMES.keys()
+    assert not new, "\n".join(f"{name}: {', '.join(shared[name])}" for name in sorted(new))

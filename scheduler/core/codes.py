@@ -20,7 +20,7 @@ LAST_INDEX = 2**63 - 1
 """A job or machine index that comes after every other."""
 
 
-class QueuePolicy(NamedTuple):
+class QueueCodes(NamedTuple):
     """Codes of an ordering and a backfilling, and whether to decide though no job fits."""
 
     ordering: int = FCFS

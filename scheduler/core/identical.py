@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, integers, larger
-from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueuePolicy
+from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueueCodes
 from scheduler.core.free_intervals import FreeIntervals, InOrder
 from scheduler.core.queue import Queue
 from scheduler.core.reservations import Reservations
@@ -22,7 +22,7 @@ class IdenticalNodes(Queue):
     """The nodes of a run are in rows of `intervals`. Of the nodes that are down, `is_taken` says whether each
     was free and is taken for that; otherwise a run holds it."""
 
-    def __init__(self, n_nodes: int, policy: QueuePolicy = QueuePolicy()) -> None:  # noqa: B008 (immutable)
+    def __init__(self, n_nodes: int, policy: QueueCodes = QueueCodes()) -> None:  # noqa: B008 (immutable)
         Queue.__init__(self, policy)
         self.free = FreeIntervals(n_nodes)
         self.cursor = InOrder(self.free)

@@ -11,14 +11,14 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, floats, integers, larger
-from scheduler.core.codes import NONE, SHORTEST_S, QueuePolicy
+from scheduler.core.codes import NONE, SHORTEST_S, QueueCodes
 from scheduler.core.releases import Releases
 
 
 class Queue:
     """Who waits and who runs."""
 
-    def __init__(self, policy: QueuePolicy) -> None:
+    def __init__(self, policy: QueueCodes) -> None:
         self.ordering, self.backfilling, self.always_called = policy
         self.n_waiting, self.next_run = 0, 0
         self.wants_round, self.asks_again_s = False, inf

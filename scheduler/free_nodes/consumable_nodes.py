@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.arrays import Floats, Ints, Ints2
-from scheduler.core.codes import CONSERVATIVE, FCFS, QueuePolicy
+from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.free_nodes.identical_nodes import NodesInUse, Waiting
 from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Node, Request
@@ -114,7 +114,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
     ) -> None:
         self.nodes = NodeResources(nodes, site_resources)
-        super().__init__(len(nodes), OnNodes(self.nodes.state, QueuePolicy()))
+        super().__init__(len(nodes), OnNodes(self.nodes.state, QueueCodes()))
         self.waiting = WaitingRequests(self.queue)
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:

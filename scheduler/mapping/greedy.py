@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.core.arrays import Floats, Ints
 from scheduler.mapping.core.lines import Lines
-from scheduler.mapping.core.max_min import MaxMin as MaxMinByClass
-from scheduler.mapping.core.min_min import MinMin as MinMinByClass
+from scheduler.mapping.core.max_min import MaxMinByClass
+from scheduler.mapping.core.min_min import MinMinByClass
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.table import ByClass

@@ -7,14 +7,14 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from scheduler.core.arrays import Floats, Ints
-from scheduler.mapping.placer import Placer
+from scheduler.mapping.placer import MappingPlacer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 
 
 class _Immediate(ABC):
     def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
+        placer = MappingPlacer(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
             placer.place(i, self.choose(problem, i, etc_s, placer.machine_s))
         return placer.schedule()

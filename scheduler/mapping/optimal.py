@@ -14,7 +14,7 @@ from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.pjs import ClusterTrials
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.table import ByClass, Table
+from scheduler.mapping.table import ByClass, EtcTable
 from scheduler.model import Assignments, Schedule
 
 SOLVED, TOO_FEW_PLACES = 0, 2
@@ -78,7 +78,7 @@ class OptimalMapping:
         return _in_order(self._table, groups, next_job, n_there)
 
 
-def _alike(table: Table, ready_s: Floats) -> list[Alike]:
+def _alike(table: EtcTable, ready_s: Floats) -> list[Alike]:
     groups: list[Alike] = []
     for k in range(len(table.first_machine) - 1):
         machines = table.machines[table.first_machine[k] : table.first_machine[k + 1]]
@@ -88,7 +88,9 @@ def _alike(table: Table, ready_s: Floats) -> list[Alike]:
     return groups
 
 
-def _transport(table: Table, groups: list[Alike], n_of: Ints, places: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+def _transport(
+    table: EtcTable, groups: list[Alike], n_of: Ints, places: Ints
+) -> tuple[Ints, NDArray[np.bool_]]:
     """Jobs of each class on each group of machines, (C, groups), given the number of places per machine; and
     which groups have no place left.
 
@@ -125,7 +127,7 @@ def _sums_over(rows: Ints, n_rows: int) -> Any:
     return csc_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_rows, len(rows)))
 
 
-def _in_order(table: Table, groups: list[Alike], next_job: Ints, n_there: Ints) -> Assignments:
+def _in_order(table: EtcTable, groups: list[Alike], next_job: Ints, n_there: Ints) -> Assignments:
     """The schedule with these numbers of jobs of each class on each group, shortest first."""
     next_job = next_job.copy()
     parts = []

@@ -16,7 +16,7 @@ ON_CLUSTERS_ONLY = "no available machine can run it, and it was not mapped to a 
 UNSUITABLE = "the resource chosen for it cannot run it now, though another one could"
 
 
-class Placer:
+class MappingPlacer:
     """Ready times that move as jobs are placed, and the resulting schedule.
 
     `machine_s` (m,) is the current ready time of each machine: read it, and change it only by `place`.

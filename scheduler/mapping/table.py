@@ -13,7 +13,7 @@ from scheduler.mapping.core.classes import find_classes, put_in_place
 from scheduler.mapping.problem import MappingProblem
 
 
-class Table(NamedTuple):
+class EtcTable(NamedTuple):
     """An ETC table by classes, C of jobs and K of machines. It never changes."""
 
     by_job_class_s: Floats2  # (C, K)
@@ -33,7 +33,7 @@ class ByClass:
     * `ready_s` (m,): when each machine is ready.
     """
 
-    table: Table
+    table: EtcTable
     cluster_s: Floats
     ready_s: Floats
 
@@ -45,7 +45,7 @@ class ByClass:
         times_s, job_class_of = _merged(*_used(etc.by_class_s, etc.job_class_of))
         columns_s, machine_class_of = _merged(*_used(times_s.T, etc.resource_class_of[:m]))
         unmerged = columns_s.shape[::-1] == times_s.shape
-        table = Table(
+        table = EtcTable(
             times_s if unmerged else _row_after_row(columns_s.T),
             columns_s,
             *by_class(job_class_of, len(times_s)),

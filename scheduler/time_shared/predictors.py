@@ -15,7 +15,7 @@ import numpy as np
 from scheduler.core.arrays import Floats2
 from scheduler.model import JobId
 from scheduler.naming import Misnamed
-from scheduler.time_shared.core.cluster import Cluster
+from scheduler.time_shared.core.cluster import SharedCluster
 from scheduler.time_shared.core.tables import TOGETHER_S, Jobs, Methods, Nodes
 from scheduler.time_shared.core.turnaround import Forecasts
 from scheduler.time_shared.forecast import ErrorHistory, Forecast, Hybrid, Predictor, WithInterval
@@ -92,7 +92,7 @@ class Algorithm1:
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
         jobs, nodes = shared.jobs.copied(), shared.nodes.copied()  # line 1
-        cluster = Cluster(jobs, nodes)
+        cluster = SharedCluster(jobs, nodes)
         waiting, running = shared.waiting.tolist(), shared.running.tolist()
         start_s: dict[int, float | None] = dict.fromkeys(running) | dict.fromkeys(waiting, inf)
         end_s = dict.fromkeys(start_s, inf)

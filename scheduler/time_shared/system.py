@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.core.arrays import Ints, integers
 from scheduler.model import Job, JobId
-from scheduler.time_shared.core.cluster import Cluster
+from scheduler.time_shared.core.cluster import SharedCluster
 from scheduler.time_shared.core.tables import Jobs, Nodes
 from scheduler.time_shared.problem import SharedNodes, requirement_in
 from scheduler.time_shared.social_contract import Requirement, SocialContract
@@ -53,7 +53,7 @@ class SystemState:
         """When each running job began."""
         self._promised: dict[JobId, float] = {}
         jobs, none = Jobs.empty(0, 1), _read_only(integers(0))
-        self._cluster = Cluster(jobs, nodes)
+        self._cluster = SharedCluster(jobs, nodes)
         promised, job_of = MappingProxyType(self._promised), MappingProxyType(self._job_of)
         self._now = SharedNodes(jobs, nodes, none, none, promised=promised, job_of=job_of)
         """Running jobs are in order of their starts. Changes replace the rows, so that views keep theirs."""
@@ -147,7 +147,7 @@ class SystemState:
         for before, after in zip(old[:-1], jobs[:-1], strict=True):
             after[:n_old] = before
         jobs.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
-        self._cluster, self._now = Cluster(jobs, self._now.nodes), self._now._replace(jobs=jobs)
+        self._cluster, self._now = SharedCluster(jobs, self._now.nodes), self._now._replace(jobs=jobs)
         self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
 
 

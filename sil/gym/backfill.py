@@ -19,11 +19,11 @@ from sil.outcome.jobs import BOUND_S
 from sil.runs.compiled import CODES
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
-from sil.world.core.asking import Answers, Asking
+from sil.world.core.asking import PolicyAnswers, PolicyLoop
 from sil.world.core.codes import ALL_ENDED, GOES_ON, NO_JOB, STUCK
 from sil.world.core.engine import ranks
 from sil.world.core.features import N_OF_JOB, N_OF_MACHINE
-from sil.world.core.jobs import Jobs
+from sil.world.core.jobs import RigidJobs
 from sil.world.core.observation import Views
 from sil.world.events import ORDERS
 
@@ -190,12 +190,12 @@ class BackfillBatch:
             }
         )
         self.action_space = spaces.Discrete(window + 1)
-        self._jobs = Jobs.of(log.jobs)
+        self._jobs = RigidJobs.of(log.jobs)
         self._log_jobs = log.jobs["job"].to_numpy()
         self._work_s = np.concatenate([[0.0], np.cumsum(self._jobs.size * self._jobs.run_s)])
-        self._replays: list[Asking | None] = [None] * n
+        self._replays: list[PolicyLoop | None] = [None] * n
         self._views = Views(n, window, log.processors)
-        self._answers = Answers(n)
+        self._answers = PolicyAnswers(n)
         self._numbers = a = self._answers.numbers
         self._begin = np.zeros(n, np.int64)
         self._steps = Steps(
@@ -234,7 +234,9 @@ class BackfillBatch:
         begin = self.episodes.drawn(rng, options)
         end = begin + self.episodes.jobs
         jobs = self._jobs.between(begin, end)
-        self._replays[at] = Asking(jobs, IdenticalNodes(n_nodes), ranks(ORDERS["default"]), self._by, _FACTS)
+        self._replays[at] = PolicyLoop(
+            jobs, IdenticalNodes(n_nodes), ranks(ORDERS["default"]), self._by, _FACTS
+        )
         self._begin[at], self._steps.begin_s[at] = begin, self._jobs.submit_s[begin]
         self._steps.work_s[at] = self._work_s[end] - self._work_s[begin]
         a["job"][at], a["is_excluded"][at], a["state"][at] = NO_JOB, False, GOES_ON

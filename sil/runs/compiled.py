@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 
 from scheduler.core.arrays import FEWEST
-from scheduler.core.codes import CONSERVATIVE, FCFS, QueuePolicy
+from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.managers.queues import never_fits
@@ -26,10 +26,10 @@ from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
 from sil.world.core.codes import ACTUAL, HISTORY, USER
 from sil.world.core.engine import ranks, run_compiled
-from sil.world.core.identical import OnIdenticalNodes
-from sil.world.core.jobs import Jobs
-from sil.world.core.loop import Replay
-from sil.world.core.on_nodes import ReplayOnNodes, queue_on_nodes
+from sil.world.core.identical import LoopOnIdenticalNodes
+from sil.world.core.jobs import RigidJobs
+from sil.world.core.loop import Loop
+from sil.world.core.on_nodes import LoopOnNodes, queue_on_nodes
 from sil.world.core.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
 
@@ -39,7 +39,7 @@ CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HIST
 class CompiledLog(NamedTuple):
     """The jobs that arrive, the queue in which they wait, and what a trace says of them."""
 
-    jobs: Jobs
+    jobs: RigidJobs
     queue: IdenticalNodes | OnNodes
     names: JobNames
 
@@ -58,7 +58,7 @@ class CompiledReplay:
     """A log of jobs for identical processors or consumable nodes."""
 
     log: JobLog
-    policy: QueuePolicy
+    policy: QueueCodes
     order: Order
     estimates: Estimates
     selection: str = "first_fit"
@@ -75,9 +75,9 @@ class CompiledReplay:
             return "only built-in schedulers for free nodes are compiled"
         made = scheduler.spec.make()
         if isinstance(made, Rigid):
-            policy = QueuePolicy(made.ordering.code, made.backfilling.code)
+            policy = QueueCodes(made.ordering.code, made.backfilling.code)
         elif isinstance(made, Conservative):
-            policy = QueuePolicy(FCFS, CONSERVATIVE, always_called=True)
+            policy = QueueCodes(FCFS, CONSERVATIVE, always_called=True)
         else:
             return "it is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
@@ -88,12 +88,12 @@ class CompiledReplay:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
         room = min(CHUNK, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
-        replay: Replay
+        replay: Loop
         by = ranks(self.order), CODES[self.estimates]
         if isinstance(queue, IdenticalNodes):
-            replay, n_nodes = OnIdenticalNodes(jobs, queue, *by, room), queue.free.n_nodes
+            replay, n_nodes = LoopOnIdenticalNodes(jobs, queue, *by, room), queue.free.n_nodes
         else:
-            replay, n_nodes = ReplayOnNodes(jobs, queue, *by, room), queue.nodes.n_nodes
+            replay, n_nodes = LoopOnNodes(jobs, queue, *by, room), queue.nodes.n_nodes
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
@@ -113,14 +113,14 @@ def _is_compiled(selection: str) -> bool:
     return selection_by_name(selection).is_compiled
 
 
-def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> CompiledLog:
+def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes) -> CompiledLog:
     n_nodes, n, refusals = log.processors, 0, dict[int, str]()
     for part in log.parts():
         number, size = part["job"].to_numpy(), part["processors"].to_numpy()
         for k in np.flatnonzero((size < 1) | (size > n_nodes)):
             refusals[n + int(k)] = str(never_fits(number[k], int(size[k]), n_nodes))
         n += len(part)
-    jobs = Jobs.of(arriving)
+    jobs = RigidJobs.of(arriving)
     if refusals:
         jobs = jobs.refusing([*refusals])
     of_all = {"job_class": JOB_CLASS, "queue": QUEUE}
@@ -129,7 +129,7 @@ def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy) -> 
     return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))
 
 
-def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selection: str) -> CompiledLog:
+def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection: str) -> CompiledLog:
     """The log must have a cluster, and its jobs requests."""
     from scheduler.node_resources.described import DescribedNodes, RequestAdmission
     from scheduler.node_resources.selection import selection_by_name
@@ -147,7 +147,7 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueuePolicy, selectio
     numbers = arriving["job"].to_list()
     refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
     request = arriving["request"]
-    jobs = Jobs.of(
+    jobs = RigidJobs.of(
         arriving.with_columns(
             kind=pl.Series([0 if isinstance(kind, str) else kind for kind in answers], dtype=pl.Int64),
             chunks=pl.Series([each.chunks for each in log.requests], dtype=pl.Int64).gather(request),

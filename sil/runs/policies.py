@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scheduler import UserError
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.mapping.placer import Placer
+from scheduler.mapping.placer import MappingPlacer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import NodeSchedule, Schedule
 from scheduler.rules import AllOthers, Kind
@@ -111,7 +111,7 @@ class MappingPass:
     """
 
     def __init__(self, problem: MappingProblem, window: int) -> None:
-        self.placer = Placer(problem)
+        self.placer = MappingPlacer(problem)
         self.etc_s, self._window = problem.machine_etc_s, window
         self._can_run = np.isfinite(self.etc_s) & np.isfinite(self.placer.machine_s)
         self._left = np.flatnonzero(self._can_run.any(axis=1))

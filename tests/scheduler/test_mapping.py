@@ -7,7 +7,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes, read_only
-from scheduler.mapping.placer import ON_CLUSTERS_ONLY, UNSUITABLE, Placer
+from scheduler.mapping.placer import ON_CLUSTERS_ONLY, UNSUITABLE, MappingPlacer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId, Schedule
 from scheduler.rules import NO_JOB_FORGOTTEN, in_detail
@@ -180,7 +180,7 @@ def test_millions_of_jobs_can_be_mapped() -> None:
 
 def test_a_job_that_was_never_placed_is_reported_as_forgotten() -> None:
     asked = problem([[1.0, 2.0], [3.0, 4.0]])
-    placer = Placer(asked)
+    placer = MappingPlacer(asked)
     placer.place(0, 0)
     violation = asked.violation(placer.schedule())
     assert violation is not None
@@ -192,7 +192,7 @@ def test_a_job_that_was_never_placed_is_reported_as_forgotten() -> None:
 
 def test_wait_reasons_name_the_available_resources() -> None:
     down = problem([[1.0, INF, 1.0], [INF, INF, INF], [INF, 1.0, 2.0], [INF, INF, 1.0]], [INF, 0.0], [[1]])
-    placer = Placer(down)
+    placer = MappingPlacer(down)
     placer.place(0, 0)
     placer.place(1, 0)
     placer.place(2, 0)

@@ -12,7 +12,7 @@ from scheduler.core.codes import NONE
 from scheduler.mapping.core.lines import Lines
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 FEW = 256
 """Fewest job classes for which there are blocks."""
@@ -78,7 +78,7 @@ class Groups:
     best completions of each group.
     """
 
-    def __init__(self, table: Table, lines: Lines, in_order: Ints, ready_s: Floats) -> None:
+    def __init__(self, table: EtcTable, lines: Lines, in_order: Ints, ready_s: Floats) -> None:
         """All blocks, or all job classes if there are no blocks, at these ready times."""
         self.lines = lines
         n_classes, n_machine_classes = table.by_job_class_s.shape

@@ -11,7 +11,7 @@ from scheduler.core.arrays import Floats, floats
 from scheduler.mapping.core.lines import Lines
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 N_STEPS = 64
 """Number of steps between the first and the last ready time, to which ready times are rounded down."""
@@ -25,7 +25,7 @@ class LeastWork:
     order of their work, those that can run nowhere left out; `least_s` the shortest times on any machine.
     """
 
-    def __init__(self, table: Table, lines: Lines, ready_s: Floats) -> None:
+    def __init__(self, table: EtcTable, lines: Lines, ready_s: Floats) -> None:
         """Three passes over the table. `ready_s` by machine index; machines that are never ready do no
         work."""
         n_job_classes, n_machine_classes = table.by_job_class_s.shape

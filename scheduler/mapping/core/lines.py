@@ -12,7 +12,7 @@ from scheduler.core.codes import LAST_INDEX, NONE
 from scheduler.model import Assignments
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 
 class Lines:
@@ -29,7 +29,7 @@ class Lines:
     * Each machine that is ever ready is in exactly one front or run.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: EtcTable) -> None:
         self.by_job_class_s, self.by_machine_class_s = table.by_job_class_s, table.by_machine_class_s
         self.jobs, self.first_job = table.jobs, table.first_job
         self.machines, self.first_machine = table.machines, table.first_machine

@@ -7,7 +7,7 @@ cdef double inf, SLACK
 cdef long NONE, LAST_INDEX
 
 @cython.final
-cdef class MaxMin:
+cdef class MaxMinByClass:
     cdef Lines lines
     cdef Groups groups
     cdef LeastWork least_work

@@ -13,16 +13,16 @@ from scheduler.mapping.core.lines import Lines
 from scheduler.model import Assignments
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 SLACK = 1e-9
 """Relative; more than the rounding error of the sums of completions."""
 
 
-class MaxMin:
+class MaxMinByClass:
     """The groups among which the next job is found."""
 
-    def __init__(self, table: Table, lines: Lines, ready_s: Floats) -> None:
+    def __init__(self, table: EtcTable, lines: Lines, ready_s: Floats) -> None:
         """For mappings with ready times of at least `ready_s` (m,)."""
         self.lines = lines
         self.least_work = LeastWork(table, lines, ready_s)

@@ -6,7 +6,7 @@ cdef double inf
 cdef long NONE, LAST_INDEX, FEW_LEFT
 
 @cython.final
-cdef class MinMin:
+cdef class MinMinByClass:
     cdef Lines lines
     cdef Sorting sorting
     cdef long[::1] top, at, in_heaps_to, left, place_of

@@ -14,13 +14,13 @@ from scheduler.mapping.core.sorting import Sorting
 from scheduler.model import Assignments
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 FEW_LEFT = 512
 """If more job classes remain, they are sorted: repeated searches would take quadratic time."""
 
 
-class MinMin:
+class MinMinByClass:
     """For each machine class, the job class with the shortest remaining job (`top`) and its completion
     (`key_s`); and all remaining classes.
 
@@ -36,7 +36,7 @@ class MinMin:
     * `key_s[k]` is infinite if no remaining class can run on k.
     """
 
-    def __init__(self, table: Table, lines: Lines) -> None:
+    def __init__(self, table: EtcTable, lines: Lines) -> None:
         """The order is kept for later mappings of the same jobs."""
         self.lines, self.sorting = lines, Sorting(table)
         n_job_classes, n = table.by_job_class_s.shape

@@ -11,14 +11,14 @@ from scheduler.core.arrays import Floats, Ints
 from scheduler.core.codes import NONE
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 
 class Clusters:
     """Expected times in parallel (C, clusters), the `members` of each cluster, the pairs that are not
     considered (`passed_over`), and the best completion of each job class on single machines (`alone_s`)."""
 
-    def __init__(self, table: Table, times_s: Floats, members: Ints, first_member: Ints) -> None:
+    def __init__(self, table: EtcTable, times_s: Floats, members: Ints, first_member: Ints) -> None:
         self.by_job_class_s, self.times_s = table.by_job_class_s, times_s
         self.jobs, self.first_job = table.jobs, table.first_job
         self.machines, self.first_machine = table.machines, table.first_machine

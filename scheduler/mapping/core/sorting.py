@@ -9,7 +9,7 @@ import numpy as np
 from scheduler.core.arrays import Floats, integers
 
 if TYPE_CHECKING:
-    from scheduler.mapping.table import Table
+    from scheduler.mapping.table import EtcTable
 
 DEPTH = 64
 SHORT = 16
@@ -19,7 +19,7 @@ class Sorting:
     """For each machine class its job classes by (time, first job): `order` (K, C), of which the first
     `sorted_to` (K,) are in their final places; and a stack of places where partitions end (K, DEPTH)."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: EtcTable) -> None:
         self.times_s, n_machine_classes = table.by_machine_class_s, len(table.by_machine_class_s)
         self.n = table.by_machine_class_s.shape[1]
         self.first_of = table.jobs[table.first_job[: self.n]]

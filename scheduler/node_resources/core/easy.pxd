@@ -1,5 +1,5 @@
 cimport cython
-from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, Rule
+from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.state cimport NodeState
 
@@ -25,7 +25,7 @@ cdef class Shadow:
     cpdef bint runs_to_stop(self, Held held, long[::1] firsts, Py_ssize_t kind, long chunks, unsigned char[::1] stopped) except -1
 
 @cython.final
-cdef class EasyRule(Rule):
+cdef class EasyRule(StartRule):
     cdef OnNodes queue
     cdef Ranking ranking
     cdef Shadow shadow

@@ -9,7 +9,7 @@ import numpy as np
 from scheduler.core.arrays import FEWEST, Flags, Ints, integers, larger
 from scheduler.core.codes import NO_BACKFILLING, SHORTEST_FIRST, SJF
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
-from scheduler.node_resources.core.on_nodes import Held, OnNodes, Rule
+from scheduler.node_resources.core.on_nodes import Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking, Rows
 from scheduler.node_resources.core.state import NodeState
 
@@ -125,7 +125,7 @@ class Shadow:
         return True
 
 
-class EasyRule(Rule):
+class EasyRule(StartRule):
     """Jobs start in order until one does not fit. With backfilling, this first job has a reservation at the
     earliest time at which it is expected to fit, counting all runs that are expected to end at that time.
     Another job that fits starts if it is expected to end by then, or if the first one still fits at that
@@ -137,7 +137,7 @@ class EasyRule(Rule):
     """
 
     def __init__(self, queue: OnNodes, ranking: Ranking) -> None:
-        Rule.__init__(self)
+        StartRule.__init__(self)
         self.queue, self.ranking, self.shadow = queue, ranking, Shadow(queue.nodes)
         self.reserved_s, self.is_out, self.by_end = inf, np.zeros(FEWEST, np.uint8), integers(FEWEST)
         self.n_delaying = 0

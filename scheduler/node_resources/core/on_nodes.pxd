@@ -14,7 +14,7 @@ cdef class Held:
     cdef long hold(self, Rows rows, Py_ssize_t begin, Py_ssize_t after, long kind) except -2
     cdef void let_go(self, long first) noexcept
 
-cdef class Rule:
+cdef class StartRule:
     cdef bint takes
     cpdef Py_ssize_t decide(self, int ordering, int backfilling, double now_s) except -1
 
@@ -23,7 +23,7 @@ cdef class OnNodes(Queue):
     cdef readonly NodeState nodes
     cdef readonly Held held
     cdef readonly Rows rows
-    cdef public Rule rule
+    cdef public StartRule rule
     cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after
     cdef readonly double[::1] estimate_s
     cdef public long next_rank

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.arrays import FEWEST, Ints2, floats, integers, larger
-from scheduler.core.codes import QueuePolicy
+from scheduler.core.codes import QueueCodes
 from scheduler.core.queue import Queue
 from scheduler.node_resources.core.codes import NONE
 from scheduler.node_resources.core.placement import Rows
@@ -59,7 +59,7 @@ class Held:
         return np.array(rows, np.int64)
 
 
-class Rule:
+class StartRule:
     """Decides which of the waiting jobs start."""
 
     def __init__(self) -> None:
@@ -82,9 +82,9 @@ class OnNodes(Queue):
     Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
     """
 
-    def __init__(self, nodes: NodeState, policy: QueuePolicy) -> None:
+    def __init__(self, nodes: NodeState, policy: QueueCodes) -> None:
         Queue.__init__(self, policy)
-        self.nodes, self.held, self.rows, self.rule = nodes, Held(), Rows(), Rule()
+        self.nodes, self.held, self.rows, self.rule = nodes, Held(), Rows(), StartRule()
         self.kind, self.chunks, self.first_row = integers(FEWEST), integers(FEWEST), integers(FEWEST)
         self.ticket, self.rank, self.estimate_s = integers(FEWEST), integers(FEWEST), floats(FEWEST)
         self.in_order, self.by_estimate = integers(FEWEST), integers(FEWEST)

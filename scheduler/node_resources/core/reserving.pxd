@@ -1,6 +1,6 @@
 cimport cython
 from scheduler.core.heap cimport Heap
-from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, Rule
+from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.search cimport Search
 from scheduler.node_resources.core.state cimport NodeState
@@ -21,7 +21,7 @@ cdef class Freed:
     cdef void forget(self) noexcept
 
 @cython.final
-cdef class ReservingRule(Rule):
+cdef class ReservingRule(StartRule):
     cdef OnNodes queue
     cdef Ranking ranking
     cdef NodeState nodes

@@ -15,7 +15,7 @@ import numpy as np
 from scheduler.core.arrays import FEWEST, floats, integers, larger
 from scheduler.core.heap import Heap
 from scheduler.node_resources.core.codes import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON, NONE
-from scheduler.node_resources.core.on_nodes import OnNodes, Rule
+from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.search import Search
 from scheduler.node_resources.core.timeline import Timeline
@@ -50,7 +50,7 @@ class Freed:
         self.n = 0
 
 
-class ReservingRule(Rule):
+class ReservingRule(StartRule):
     """Each job keeps its reservation where it is still free, or moves to the earliest time after it, by
     start; then each, in order of service, moves to the earliest time that the others leave free. A queue's
     jobs are considered as if the queues served after it had no reservations.
@@ -67,7 +67,7 @@ class ReservingRule(Rule):
 
     def __init__(self, queue: OnNodes, ranking: Ranking) -> None:
         """`ranking` is that of another state of the nodes, the work space of searches."""
-        Rule.__init__(self)
+        StartRule.__init__(self)
         self.takes, self.queue, self.ranking, self.nodes = False, queue, ranking, ranking.state
         self.timeline = Timeline(self.nodes)
         self.search = Search(self.timeline)

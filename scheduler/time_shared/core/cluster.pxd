@@ -4,7 +4,7 @@ cdef double SLACK, TOGETHER_S
 cdef long NONE, BY_MPL, NORMAL, PROPORTIONAL, UNIFORM_ELSE_NORMAL
 
 @cython.final
-cdef class Cluster:
+cdef class SharedCluster:
     cdef readonly object jobs, nodes
     cdef Py_ssize_t n_nodes
     cdef const long[::1] tasks, most_jobs
@@ -24,7 +24,7 @@ cdef class Cluster:
     cdef void add_up(self, long n) noexcept
     cpdef void put(self, long row, const long[::1] chosen) noexcept
     cpdef void take_off(self, long row) noexcept
-    cdef void carry_as(self, Cluster other) noexcept
+    cdef void carry_as(self, SharedCluster other) noexcept
     @cython.locals(most=cython.double)
     cdef double slowdown(self, long row, long method) noexcept
     cdef double remaining_s(self, long row, long method, double slower) noexcept

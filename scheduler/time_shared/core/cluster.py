@@ -18,7 +18,7 @@ from scheduler.time_shared.core.tables import (
 )
 
 
-class Cluster:
+class SharedCluster:
     """The state of the tables `jobs` and `nodes`, whose arrays it changes."""
 
     def __init__(self, jobs: Jobs, nodes: Nodes) -> None:
@@ -153,7 +153,7 @@ class Cluster:
                 self.jobs_on[n, z] = self.jobs_on[n, z + 1]
             self.add_up(n)
 
-    def carry_as(self, other: Cluster) -> None:
+    def carry_as(self, other: SharedCluster) -> None:
         """The same jobs as on the nodes of another cluster."""
         for n in range(self.n_nodes):
             self.n_jobs[n], self.cpu[n], self.memory_mb[n] = other.n_jobs[n], other.cpu[n], other.memory_mb[n]

@@ -1,13 +1,13 @@
 cimport cython
-from scheduler.time_shared.core.cluster cimport Cluster
+from scheduler.time_shared.core.cluster cimport SharedCluster
 
 cdef double inf, TOGETHER_S
 cdef long NONE, JUST_FIRST, BEST_FIT, EASY, BY_CPU
 
 @cython.final
 cdef class System:
-    cdef readonly Cluster cluster
-    cdef Cluster later
+    cdef readonly SharedCluster cluster
+    cdef SharedCluster later
     cdef readonly object policy
     cdef readonly long selection
     cdef long node_selection, estimate

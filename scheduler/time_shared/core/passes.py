@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.core.arrays import Ints, floats, integers
 from scheduler.core.codes import NONE
-from scheduler.time_shared.core.cluster import Cluster
+from scheduler.time_shared.core.cluster import SharedCluster
 from scheduler.time_shared.core.tables import (
     BEST_FIT,
     BY_CPU,
@@ -30,13 +30,16 @@ class System:
     """
 
     def __init__(self, jobs: Jobs, nodes: Nodes, waiting: Ints, running: Ints, policy: Policy) -> None:
-        self.cluster, self.policy = Cluster(jobs.copied(), nodes.copied()), policy
+        self.cluster, self.policy = SharedCluster(jobs.copied(), nodes.copied()), policy
         self.selection, self.node_selection, self.estimate = policy
         self.waiting, self.first, self.end = waiting.copy(), 0, len(waiting)
         self.running, self.n_running = np.concatenate([running, waiting]), len(running)
         self.chosen, self.elsewhere = integers(len(nodes.n_jobs)), integers(len(nodes.n_jobs))
         if self.selection == EASY:
-            self.later, self.left_s = Cluster(self.cluster.jobs, nodes.copied()), floats(len(self.running))
+            self.later, self.left_s = (
+                SharedCluster(self.cluster.jobs, nodes.copied()),
+                floats(len(self.running)),
+            )
 
     def copied(self) -> System:
         rows = self.waiting_rows(), self.running_rows()

@@ -1,5 +1,5 @@
 cimport cython
-from scheduler.time_shared.core.cluster cimport Cluster
+from scheduler.time_shared.core.cluster cimport SharedCluster
 from scheduler.time_shared.core.passes cimport System
 
 cdef double inf, TOGETHER_S
@@ -8,7 +8,7 @@ cdef long BY_HISTORY, EASY
 @cython.final
 cdef class Forecasts:
     cdef System system
-    cdef Cluster cluster
+    cdef SharedCluster cluster
     cdef long remaining, cpu
     cdef readonly double[::1] start_s, end_s
     cdef double[::1] known_s, slower, rate

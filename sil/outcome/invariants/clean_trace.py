@@ -9,7 +9,7 @@ import polars as pl
 
 from scheduler.core.arrays import Ints, Ints2
 from scheduler.node_request import Gpus, Node, Request, thousandths
-from sil.outcome.invariants.core.clean_facts import OnMachines, OnNodes
+from sil.outcome.invariants.core.clean_facts import CleanOnMachines, CleanOnNodes
 from sil.trace.fact_columns import NONE, FactColumns, Places
 from sil.trace.facts import Fact
 from sil.trace.held import machines_of, request_of
@@ -38,7 +38,7 @@ class CleanTrace:
         self._number_of: dict[str, int] = {}
         """The numbers of requests, by their text."""
         self._on_nodes = self._of_nodes() if nodes else None
-        self._facts = self._on_nodes or OnMachines(n_machines)
+        self._facts = self._on_nodes or CleanOnMachines(n_machines)
         self._time_s = -np.inf
         self._pending: FactColumns | None = None
         """The last facts, whose instant may continue in the next ones."""
@@ -122,12 +122,12 @@ class CleanTrace:
         are_same = map(np.array_equal, (ends, intervals), of_shares)
         return (ends_of_shares, shares) if all(are_same) and n_nodes == len(shares) else None
 
-    def _of_nodes(self) -> OnNodes:
+    def _of_nodes(self) -> CleanOnNodes:
         number_of = {specification: x for x, specification in enumerate(self._specifications)}
         gpu_types = np.zeros((len(self._nodes), max(len(node.gpus) for node in self._nodes)), np.int64)
         for x, node in enumerate(self._nodes):
             gpu_types[x, : len(node.gpus)] = [self._bit_of[gpu] for gpu in node.gpus]
-        return OnNodes(
+        return CleanOnNodes(
             np.array([number_of[node.specification] for node in self._nodes]),
             np.array(list(map(self._amounts, self._nodes))),
             gpu_types,
@@ -135,7 +135,7 @@ class CleanTrace:
         )
 
     def _request(self, request: Request) -> list[int]:
-        """A row of `OnNodes.requests`."""
+        """A row of `CleanOnNodes.requests`."""
         gpus = Gpus() if request.gpus is None else request.gpus
         wanted = 0 if request.gpus is None else request.gpus.count
         types = sum(self._bit_of.get(gpu, 0) for gpu in gpus.types or self._bit_of)

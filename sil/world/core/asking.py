@@ -12,11 +12,11 @@ import numpy as np
 
 from scheduler.core.arrays import floats, integers
 from sil.world.core.codes import ALL_ENDED, ASKS, GOES_ON, NO_ANSWER, NO_JOB, ROUND, STUCK
-from sil.world.core.identical import OnIdenticalNodes
+from sil.world.core.identical import LoopOnIdenticalNodes
 from sil.world.core.observation import Views
 
 
-class Asking(OnIdenticalNodes):
+class PolicyLoop(LoopOnIdenticalNodes):
     """A replay of which a policy decides the rounds."""
 
     def go_on(self, views: Views, at: int) -> int:
@@ -49,7 +49,7 @@ class Asking(OnIdenticalNodes):
         return self.go_on(views, at)
 
 
-class Answers:
+class PolicyAnswers:
     """By replay: what the policy is asked and answers, and what comes of it, in `numbers`.
 
     * state: GOES_ON, ASKS, ALL_ENDED or STUCK
@@ -72,7 +72,7 @@ class Answers:
         self.is_excluded = numbers["is_excluded"].view(np.uint8)
         numbers["state"][:], numbers["action"][:], numbers["job"][:] = ALL_ENDED, NO_ANSWER, NO_JOB
 
-    def note_answer(self, replay: Asking, views: Views, at: int) -> int:
+    def note_answer(self, replay: PolicyLoop, views: Views, at: int) -> int:
         """Returns the row of the job that the action starts; see `Views.chosen_row`."""
         action = self.action[at]
         self.is_excluded[at] = views.is_excluded(at, action)
@@ -86,13 +86,13 @@ class Answers:
             self.run_s[at], self.size[at] = replay.run_s[job], replay.size[job]
         return row
 
-    def give(self, replays: list[Asking | None], views: Views) -> None:
+    def give(self, replays: list[PolicyLoop | None], views: Views) -> None:
         """Replays that ask go on with their actions; the facts are those since the last action."""
         for at, replay in enumerate(replays):
             if replay is not None:
                 self.go_on(replay, views, at)
 
-    def go_on(self, replay: Asking, views: Views, at: int) -> None:
+    def go_on(self, replay: PolicyLoop, views: Views, at: int) -> None:
         state = self.state[at]
         if state == GOES_ON:
             state = replay.go_on(views, at)

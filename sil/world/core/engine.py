@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sil.world.core.codes import ALL_ENDED, PAUSE, STUCK
 from sil.world.core.facts import Facts
-from sil.world.core.loop import Replay
+from sil.world.core.loop import Loop
 from sil.world.events import ArrivalDue, EndDue, Order, ReleaseDue, RoundDue, WakeUp
 
 
@@ -19,7 +19,7 @@ def ranks(order: Order) -> list[int]:
     return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)]
 
 
-def run_compiled(replay: Replay, chunk: int) -> Iterator[tuple[Facts, int]]:
+def run_compiled(replay: Loop, chunk: int) -> Iterator[tuple[Facts, int]]:
     """Run jobs, each of which fits on the nodes or is refused, until all have ended. Yields facts, at least a
     `chunk` of them and up to an end of a run except for the last ones, and how many jobs have arrived. Raises
     Stuck."""

@@ -1,5 +1,5 @@
 from scheduler.core.identical cimport IdenticalNodes
-from sil.world.core.loop cimport Replay
+from sil.world.core.loop cimport Loop
 
-cdef class OnIdenticalNodes(Replay):
+cdef class LoopOnIdenticalNodes(Loop):
     cdef readonly IdenticalNodes nodes

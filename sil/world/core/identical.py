@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.core.identical import IdenticalNodes
-from sil.world.core.jobs import Jobs
-from sil.world.core.loop import Replay
+from sil.world.core.jobs import RigidJobs
+from sil.world.core.loop import Loop
 
 
-class OnIdenticalNodes(Replay):
+class LoopOnIdenticalNodes(Loop):
     """A job uses nodes."""
 
-    def __init__(self, jobs: Jobs, nodes: IdenticalNodes, ranks: Sequence[int], by: int, room: int) -> None:
-        Replay.__init__(self, jobs, nodes, ranks, by, room)
+    def __init__(
+        self, jobs: RigidJobs, nodes: IdenticalNodes, ranks: Sequence[int], by: int, room: int
+    ) -> None:
+        Loop.__init__(self, jobs, nodes, ranks, by, room)
         self.nodes = nodes
 
     def note_use(self, x: int) -> None:

@@ -13,7 +13,7 @@ from scheduler.core.arrays import Flags, Floats, Ints
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 
 
-class Jobs(NamedTuple):
+class RigidJobs(NamedTuple):
     """Rigid jobs in order of arrival, then number."""
 
     submit_s: Floats
@@ -33,7 +33,7 @@ class Jobs(NamedTuple):
         return int(self.user.max(initial=-1)) + 1
 
     @classmethod
-    def of(cls, log: pl.DataFrame) -> Jobs:
+    def of(cls, log: pl.DataFrame) -> RigidJobs:
         """From columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be there:
         chunks instead of processors, kind, and refused. Arrays are those of the log where these can be."""
         # Without threads of Polars, which an environment in a forked process does not have.
@@ -59,12 +59,12 @@ class Jobs(NamedTuple):
         )
         return cls(*map(_fixed, columns))
 
-    def between(self, begin: int, end: int) -> Jobs:
+    def between(self, begin: int, end: int) -> RigidJobs:
         """Those in places from `begin` on, before `end`: views of the same arrays."""
         columns: Iterable[Any] = (column[begin:end] for column in self)
-        return Jobs(*columns)
+        return RigidJobs(*columns)
 
-    def refusing(self, places: Sequence[int]) -> Jobs:
+    def refusing(self, places: Sequence[int]) -> RigidJobs:
         """The same jobs, those in some places refused, too."""
         refused = self.refused.copy()
         refused[places] = True

@@ -11,7 +11,7 @@ cdef long PAUSE_AFTER, MOST_IDLE_ROUNDS
 cdef double LEAST_STEP_S
 
 @cython.final
-cdef class Estimates:
+cdef class Estimators:
     cdef int by
     cdef long[::1] n_corrections, n_last
     cdef double[:, ::1] last_s
@@ -20,10 +20,10 @@ cdef class Estimates:
     cdef double outlived_s(self, Py_ssize_t job, double limit_s, double ran_s) noexcept
     cdef void learn(self, long user, double ran_s) noexcept
 
-cdef class Replay:
+cdef class Loop:
     cdef readonly Queue queue
     cdef public Facts facts
-    cdef readonly Estimates estimates
+    cdef readonly Estimators estimates
     cdef const double[::1] submit_s, run_s, limit_s
     cdef const long[::1] size, kind, user
     cdef const unsigned char[::1] refused

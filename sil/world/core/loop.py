@@ -30,7 +30,7 @@ from sil.world.core.codes import (
     WAKE_UP,
 )
 from sil.world.core.facts import Facts
-from sil.world.core.jobs import Jobs
+from sil.world.core.jobs import RigidJobs
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
 
 PAUSE_AFTER = 10_000_000
@@ -38,7 +38,7 @@ PAUSE_AFTER = 10_000_000
 second at most."""
 
 
-class Estimates:
+class Estimators:
     """Run-time estimators, which return the same values as those in Python: users, a clairvoyant that knows
     the run times, and `RecentRuns` of `scheduler.free_nodes`."""
 
@@ -73,17 +73,17 @@ class Estimates:
                 self.last_s[user, 0], self.last_s[user, 1] = self.last_s[user, 1], ran_s
 
 
-class Replay:
+class Loop:
     """The jobs that arrive, what waits and what runs. Times are infinite for what never happens."""
 
-    def __init__(self, jobs: Jobs, queue: Queue, ranks: Sequence[int], by: int, room: int) -> None:
+    def __init__(self, jobs: RigidJobs, queue: Queue, ranks: Sequence[int], by: int, room: int) -> None:
         """`ranks` of kinds of simultaneous events; `by` is who estimates; `room` for facts at first."""
         self.queue, self.facts = queue, Facts(room)
         self.submit_s, self.run_s, self.limit_s = jobs.submit_s, jobs.run_s, jobs.limit_s
         self.size, self.kind, self.user = jobs.size, jobs.kind, jobs.user
         self.refused = jobs.refused.view(np.uint8)
         self.n_jobs, self.next_job, self.n_unfinished = len(jobs.submit_s), 0, 0
-        self.estimates = Estimates(by, self.n_jobs, jobs.n_users)
+        self.estimates = Estimators(by, self.n_jobs, jobs.n_users)
         self.now_s, self.round_s, self.wake_up_s, self.wakes_s = 0.0, inf, inf, inf
         self.idle_since_s, self.n_idle, self.round_is_due = 0.0, 0, False
         self.rank = ranks

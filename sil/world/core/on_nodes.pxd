@@ -1,12 +1,12 @@
 cimport cython
 from scheduler.node_resources.core.on_nodes cimport OnNodes
-from sil.world.core.loop cimport Replay
+from sil.world.core.loop cimport Loop
 
 cdef long WHOLE
 cdef Py_ssize_t CORES
 
 @cython.final
-cdef class ReplayOnNodes(Replay):
+cdef class LoopOnNodes(Loop):
     cdef readonly OnNodes nodes
     @cython.locals(total=long)
     cdef long whole_cores(self, Py_ssize_t begin, Py_ssize_t after) noexcept

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.core.codes import CONSERVATIVE, QueuePolicy
+from scheduler.core.codes import CONSERVATIVE, QueueCodes
 from scheduler.node_resources.core.codes import CORES, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
@@ -12,11 +12,11 @@ from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, weights_of
-from sil.world.core.jobs import Jobs
-from sil.world.core.loop import Replay
+from sil.world.core.jobs import RigidJobs
+from sil.world.core.loop import Loop
 
 
-def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueuePolicy) -> OnNodes:
+def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueueCodes) -> OnNodes:
     """An empty one. The selection must be a compiled one."""
     queue, weights = OnNodes(nodes.state, policy), weights_of(selection, nodes)
     if policy.backfilling == CONSERVATIVE:
@@ -27,11 +27,11 @@ def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: Queu
     return queue
 
 
-class ReplayOnNodes(Replay):
+class LoopOnNodes(Loop):
     """A job uses chunks and GPUs of nodes."""
 
-    def __init__(self, jobs: Jobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
-        Replay.__init__(self, jobs, nodes, ranks, by, room)
+    def __init__(self, jobs: RigidJobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
+        Loop.__init__(self, jobs, nodes, ranks, by, room)
         self.nodes = nodes
 
     def note_use(self, x: int) -> None:

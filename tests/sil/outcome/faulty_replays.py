@@ -26,7 +26,7 @@ from sil.settings.replays import Estimates
 from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.core.engine import Stuck
-from sil.world.core.loop import Replay
+from sil.world.core.loop import Loop
 from sil.world.events import ORDERS
 from site_db.site_file.cluster import SiteNodes
 from tests.sil.swarm.seeded_bugs import Bug
@@ -75,7 +75,7 @@ def a_job_holds_a_node_too_many(correct: Any, cursor: InOrder, n: int, intervals
     return after
 
 
-def the_nodes_of_overdue_runs_are_given_back(correct: Any, replay: Replay) -> None:
+def the_nodes_of_overdue_runs_are_given_back(correct: Any, replay: Loop) -> None:
     while (slot := replay.queue.overdue(replay.now_s)) != NONE:
         replay.queue.give_back(slot)
 
@@ -164,7 +164,7 @@ FAULTS: Faults = {
         InOrder, "hand_out", a_job_holds_a_node_too_many, "no-machine-double-booked"
     ),
     "the nodes of overdue runs are given back": (
-        Replay, "estimate_overdue", the_nodes_of_overdue_runs_are_given_back, "no-machine-double-booked"
+        Loop, "estimate_overdue", the_nodes_of_overdue_runs_are_given_back, "no-machine-double-booked"
     ),
     "a release is lost": (Queue, "give_back", nothing_happens, "no-job-lost"),
     "one interval behind those of a run is read": (

@@ -111,7 +111,7 @@ def test_names_given_as_options_are_trusted_and_those_of_the_file_do_not_matter_
         ("no-such-scheduler", False),
         ("os:system", True),
         ("sil.experiment.new_scheduler:write_package(name=x)", True),
-        ("scheduler.mapping.immediate:Placer", True),
+        ("scheduler.mapping.immediate:MappingPlacer", True),
         ("rigid(selection='os:getpid')", True),
         ("batsim: sh -c 'id(1)'", True),
         ("batsim+tcp://127.0.0.1:28000", False),

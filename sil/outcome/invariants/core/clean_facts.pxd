@@ -19,14 +19,14 @@ cdef class CleanFacts:
     cdef bint start(self, long job, long run, Py_ssize_t begin, Py_ssize_t after) except -1
     cpdef bint follow(self, const double[::1] times_s, unsigned char[::1] kinds, const long[::1] jobs, const long[::1] runs, const int[::1] machines, const long[::1] requests, const long[::1] held_ends) except -1
 
-cdef class OnMachines(CleanFacts):
+cdef class CleanOnMachines(CleanFacts):
     cdef unsigned char[::1] busy
     @cython.locals(busy='unsigned char[::1]', down='unsigned char[::1]', found='unsigned char', first=cython.Py_ssize_t, last=cython.Py_ssize_t)
     cdef bint take(self, Py_ssize_t begin, Py_ssize_t after, Py_ssize_t request) noexcept
     @cython.locals(busy='unsigned char[::1]', first=cython.Py_ssize_t, last=cython.Py_ssize_t)
     cdef void give_back(self, Py_ssize_t begin, Py_ssize_t after, Py_ssize_t request) noexcept
 
-cdef class OnNodes(CleanFacts):
+cdef class CleanOnNodes(CleanFacts):
     cdef unsigned char[::1] whole
     cdef long[::1] specification, n_chunks, of_site
     cdef long[:, ::1] room, gpus, gpu_types, requests

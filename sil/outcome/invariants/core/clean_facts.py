@@ -163,7 +163,7 @@ class CleanFacts:
         self.least = least
 
 
-class OnMachines(CleanFacts):
+class CleanOnMachines(CleanFacts):
     """Each machine holds one run at a time."""
 
     def __init__(self, n_machines: int) -> None:
@@ -193,7 +193,7 @@ class OnMachines(CleanFacts):
                 busy[machine] = 0
 
 
-class OnNodes(CleanFacts):
+class CleanOnNodes(CleanFacts):
     """What is free of nodes and of the site's resources, cores and GPUs in thousandths, and what is requested
     of them."""
 
