@@ -72,7 +72,7 @@ def _chosen_executor(experiment: Settings, where: Execution) -> Executor:
     """This process where worker processes would take longer to start. They start before large libraries are
     loaded here."""
     if where.dask is None:
-        if is_little_work(experiment):
+        if needs_no_workers(experiment):
             return Inline()
         from scheduler.registry import modules_of
         from sil.workers.nursery import PREDICTION, begin_early
@@ -216,7 +216,7 @@ QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
 """The names of schedulers that never take seconds for a decision."""
 
 
-def is_little_work(experiment: Settings) -> bool:
+def needs_no_workers(experiment: Settings) -> bool:
     """Whether the process of the command carries out all runs itself: few jobs under quick built-in
     schedulers, which need no process of their own. Predictions on time-shared nodes are not quick."""
     workload = experiment.workload

@@ -16,16 +16,16 @@ from sil.slurm.layout import CannotRequest
 from sil.slurm.protocol.records import BatchJobLaunch, SuspendJob, script_completed
 from sil.slurm.protocol.releases import PARTITION_LACKS_IT
 from sil.slurm.protocol.submission import NodeShare, shares, shares_shown
-from sil.slurm.queries import CANCELLED, EVERY_S, JobsInDoubt, Statements, reasons_of, times_to_come
+from sil.slurm.queries import CANCELLED, EVERY_S, Statements, UnconfirmedEnds, reasons_of, times_to_come
 from sil.slurm.runs import (
     AFTER_AN_EVENT_S,
     INSTANT_S,
     LONGEST_WAIT_S,
     MOST_IN_VAIN,
-    Appointments,
+    ControllerLimits,
     LaunchedJob,
     LaunchedJobs,
-    Patience,
+    Timers,
 )
 from sil.slurm.submissions import Submissions, name_in, rejection
 from sil.world.events import SimClock
@@ -50,7 +50,7 @@ class SlurmManager(ResourceManager):
         controller: Controller,
         jobs: Submissions,
         changes: NodeChanges,
-        patience: Patience,
+        patience: ControllerLimits,
         orders: SimDispatcher,
         guard: Guard,
     ) -> None:
@@ -75,8 +75,8 @@ class SlurmManager(ResourceManager):
         """The names of jobs that do not run and are not over."""
         self._stalled: set[str] = set()
         """Jobs that will not start before a node comes back or an operator changes something."""
-        self._in_doubt = JobsInDoubt(controller, jobs.jobs.__contains__)
-        self._appointments = Appointments()
+        self._in_doubt = UnconfirmedEnds(controller, jobs.jobs.__contains__)
+        self._appointments = Timers()
         self._due: list[Command] = []
         self._has_news = False
         """Whether events occurred in the world whose notices follow after the round."""

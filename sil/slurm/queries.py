@@ -60,7 +60,7 @@ def times_to_come(controller: Controller, expects: bool = True) -> Iterator[floa
                 yield at_s
 
 
-class JobsInDoubt:
+class UnconfirmedEnds:
     """The state in which runs have ended early, by name of the job; only the controller knows whether it runs
     again."""
 

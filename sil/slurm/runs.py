@@ -139,7 +139,7 @@ _LEAST_S = 300.0
 
 
 @dataclass(frozen=True)
-class Patience:
+class ControllerLimits:
     """How long, in seconds, nothing needs to be asked of the controller.
 
     * `over_limit_s`: by how much it lets every job exceed its time limit;
@@ -156,8 +156,8 @@ class Patience:
         return (limit_s if limit_s < inf else self.limit_s) + self.over_limit_s
 
 
-def patience_of(lines: Iterable[str]) -> Patience:
-    """The patience with a configuration with these lines of slurm.conf."""
+def controller_limits(lines: Iterable[str]) -> ControllerLimits:
+    """The limits of a configuration with these lines of slurm.conf."""
     pairs = [(pair.name, pair.value.lower()) for line in lines for pair in pairs_of(line)]
     over_s = [_limit_s(value) for key, value in pairs if key == "overtimelimit"]
     limits_s = [_limit_s(value) for key, value in pairs if key in ("defaulttime", "maxtime")]
@@ -168,7 +168,7 @@ def patience_of(lines: Iterable[str]) -> Patience:
                 if name in intervals:
                     intervals[name] = float(number)
     looks_s = _LOOKS * max(intervals.values())
-    return Patience(min(over_s, default=0.0), min(limits_s, default=inf), max(_LEAST_S, looks_s))
+    return ControllerLimits(min(over_s, default=0.0), min(limits_s, default=inf), max(_LEAST_S, looks_s))
 
 
 def _limit_s(text: str) -> float:
@@ -182,7 +182,7 @@ def _limit_s(text: str) -> float:
 Act = Callable[[], None]
 
 
-class Appointments:
+class Timers:
     """Acts in order of their times; those of one time in the order in which they were added."""
 
     def __init__(self) -> None:

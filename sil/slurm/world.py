@@ -31,7 +31,7 @@ from sil.slurm.manager import SETTLES_FOR_S, SlurmManager
 from sil.slurm.naming import SlurmController
 from sil.slurm.queries import FIRST_S, Statements
 from sil.slurm.running import EPOCH_S, How, running
-from sil.slurm.runs import patience_of
+from sil.slurm.runs import controller_limits
 from sil.slurm.submissions import Components, Group, Submissions
 from sil.world.guard.decision_time import Measured
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
@@ -147,7 +147,7 @@ def managed_by(
         charged = world.charged if configuration.needs_accounting else {}
         groups: list[Group] = [*world.components, *world.events.arrays]
         jobs = Submissions(layout, user_ids, world.estimate_s, world.events, groups, charged, world.admission)
-        changes, patience = NodeChanges(world.monitor), patience_of(configuration.lines)
+        changes, patience = NodeChanges(world.monitor), controller_limits(configuration.lines)
         manager = SlurmManager(controller, jobs, changes, patience, orders, guard)
         controller.clock.stretch_beats(world.step_s)
         controller.clock.charge_computing(0.0 if cost is None else cost.factor)

@@ -22,7 +22,7 @@ from scheduler.registry import SchedulerNotLoaded
 from sil import cli
 from sil.cli.app import PLACES, loaded
 from sil.cli.progress import TerminalProgress
-from sil.cli.run import is_little_work
+from sil.cli.run import needs_no_workers
 from sil.experiment.matrix import read_matrix, read_problem
 from sil.runs.under_test import resolve
 from sil.settings.experiment_file import changed, read_experiment
@@ -176,7 +176,7 @@ def test_an_experiment_leaves_compiled_functions_to_its_workers(here: Path) -> N
 def test_only_few_jobs_under_quick_built_in_schedulers_run_in_the_process_of_the_command(
     here: Path, change: dict[str, Any], is_here: bool
 ) -> None:
-    assert is_little_work(changed(read_experiment(Path(tiny_experiment(here))), **change)) is is_here
+    assert needs_no_workers(changed(read_experiment(Path(tiny_experiment(here))), **change)) is is_here
 
 
 @pytest.mark.reads_report

@@ -307,9 +307,7 @@ def test_refused_jobs_are_reported_with_reason_hours_and_partition(tmp_path: Pat
 
 def test_a_goal_of_which_all_jobs_are_refused_says_why(tmp_path: Path) -> None:
     (tmp_path / "few.txt").write_text(LOG_OF_FEW.replace("gres/gpu=2", "gres/gpu=3"))
-    with pytest.raises(
-        GoalNeverMeasured, match="they request more than the nodes of partition gpu have"
-    ):
+    with pytest.raises(GoalNeverMeasured, match="they request more than the nodes of partition gpu have"):
         answers_of(
             tmp_path, plan(log={"file": "few.txt"}, goals=[{"metric": "makespan", "partition": "gpu"}])
         )

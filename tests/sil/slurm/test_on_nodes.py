@@ -11,7 +11,7 @@ import pytest
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.slurm.runs import patience_of
+from sil.slurm.runs import controller_limits
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from site_db.site_file.cluster import SiteNodes
@@ -139,7 +139,7 @@ def test_an_experiment_with_queues_runs_under_slurm_with_their_users() -> None:
 
 def test_a_job_may_run_for_its_own_limit_whatever_the_default_of_partitions() -> None:
     """Longer runs are followed second by second, until Slurm ends them."""
-    patience = patience_of(["PartitionName=all Nodes=ALL DefaultTime=60", "OverTimeLimit=1"])
+    patience = controller_limits(["PartitionName=all Nodes=ALL DefaultTime=60", "OverTimeLimit=1"])
     assert patience.ends_after_s(7200.0) == 7260.0
     assert patience.ends_after_s(inf) == 3660.0
 
