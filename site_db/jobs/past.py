@@ -128,7 +128,7 @@ _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
 @dataclass
 class JobTotals:
     """What some jobs used: their number, how many completed, the hours of the CPUs and GPUs that they kept
-    from others (`Cluster.held`), and the sum of their waiting times."""
+    from others (`SiteNodes.held`), and the sum of their waiting times."""
 
     jobs: int = 0
     completed: int = 0
