@@ -42,7 +42,7 @@ SHARED = "scheduler.core._shared"
 FLAGS = ["-O3", "-ffp-contract=off", "-fwrapv", "-g0", "-w"]
 """No multiplication is fused with an addition: the same sums on all processors."""
 if platform.machine() in ("x86_64", "AMD64"):
-    FLAGS += ["-mavx2", "-mbmi2"]  # which Polars needs, too; more is not there on all computers of a site
+    FLAGS += ["-mavx2", "-mbmi2"]  # which Polars needs, too, but for its extra `rtcompat`
 
 
 class Compiled(BuildHookInterface):

@@ -93,8 +93,8 @@ MOST_GPUS = 63
 class Request:
     """`chunks` equal chunks, each on one node, at most `most_on_node` of them on the same node.
 
-    n whole requests of a node are n chunks with `most_on_node=1`; n tasks are n chunks. `others` are the
-    site's own resources by name. An exclusive job takes whole nodes, on which nothing else runs.
+    n nodes, each with the same amounts, are n chunks with `most_on_node=1`; n tasks are n chunks. `others`
+    are the site's own resources by name. An exclusive job takes whole nodes, on which nothing else runs.
     `site_resources` are by name what the job, whatever its chunks, has of resources of the whole site, like
     software licences."""
 

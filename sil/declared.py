@@ -72,12 +72,13 @@ class Field(NamedTuple):
             if value not in self.choices:
                 raise UserError(f"{name} is {value!r}; expected one of {', '.join(self.choices)}")
             return self.kind(value)
+        if isinstance(value, float) and not isfinite(value):
+            raise UserError(f"{name} is {value!r}; expected a finite number")
         if (least is None and most is None) or (value is None and self.default is None):
             return value
         is_whole = int in (self.kind, *get_args(self.kind))
         is_number = isinstance(value, Integral if is_whole else Real) and not isinstance(value, bool)
-        is_bounded = is_number and (least is None or value >= least) and (most is None or value <= most)
-        if not is_bounded or not isfinite(value):
+        if not is_number or not (least is None or value >= least) or not (most is None or value <= most):
             bounds = "" if least is None else f" from {least:g}"
             bounds += " on" if most is None else f" to {most:g}"
             raise UserError(f"{name} is {value!r}; expected a {'whole ' if is_whole else ''}number{bounds}")

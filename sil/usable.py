@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,8 +23,23 @@ def unusable() -> str | None:
         try:
             import scheduler.core  # noqa: F401
         except ImportError as error:
-            message = str(error)
+            return str(error)
+        message = changed_since_compiled()
     return message
+
+
+def changed_since_compiled(root: Path = PACKAGES) -> str | None:
+    """The error message for a module of a clone that is not what its machine code was compiled from, or None.
+    Where the user cannot compile, as in a clone of somebody else, times of files say little."""
+    if not (root / "hatch_build.py").exists():
+        return None
+    for types in (file for name in ("scheduler", "sil") for file in (root / name).rglob("core/*.pxd")):
+        source, code = types.with_suffix(".py"), types.with_suffix(EXTENSION_SUFFIXES[0])
+        changed_s = max(source.stat().st_mtime, types.stat().st_mtime)
+        if os.access(types.parent, os.W_OK) and (not code.exists() or code.stat().st_mtime < changed_s):
+            remedy = f"{sys.executable} {root / 'hatch_build.py'}"
+            return f"{source} has changed since it was compiled; compile it: {remedy}"
+    return None
 
 
 def shadowed(installed_beside: Path = PACKAGES) -> str | None:

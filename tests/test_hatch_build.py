@@ -124,7 +124,10 @@ def test_without_machine_code_of_the_sources_one_sentence_says_what_to_do(tmp_pa
     assert said() == ""
     source = tmp_path / "scheduler" / "mapping" / "core" / "lines.py"
     source.touch()
-    assert said() == f"Error: {source} has changed since it was compiled; run `make compiled` in the clone\n"
+    assert said() == (
+        f"Error: {source} has changed since it was compiled; "
+        f"compile it: {sys.executable} {tmp_path / 'hatch_build.py'}\n"
+    )
     for file in (tmp_path / "scheduler" / "core").glob("queue.*.so"):
         file.unlink()
     assert re.fullmatch(r"Error: .*/scheduler/core has no machine code for this Python .*\n", said())

@@ -33,7 +33,7 @@ class Stops:
         return self._expected
 
     def order(self, job: JobId, runs: Iterable[RunId]) -> None:
-        """Note that these runs are to stop for a job."""
+        """Note that these runs are to stop for a job for which none is being stopped."""
         self._expected[job], self._held_back[job] = set(runs), []
         self.job_of |= dict.fromkeys(runs, job)
 

@@ -79,7 +79,7 @@ def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
 
 
 def _row_after_row(table_s: Floats) -> Floats:
-    """A read-only copy in row-major order, as compiled code needs it."""
+    """The table in row-major order and read-only, as compiled code needs it; a copy if it is not."""
     rows_s = np.ascontiguousarray(table_s)
     rows_s.flags.writeable = False
     return rows_s

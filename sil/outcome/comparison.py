@@ -47,8 +47,8 @@ class ComparedMetric:
         confidence: float = CONFIDENCE,
         unit: str = "replication",
     ) -> ComparedMetric:
-        """A cell from the values of independent blocks, which the `unit` names, and the baseline's of the
-        same blocks; None for the baseline itself, or where it has no values."""
+        """The comparison by the values of independent blocks, which the `unit` names, and the baseline's of
+        the same blocks; None for the baseline itself, or where it has no values."""
         value = interval(values, confidence)
         if baseline is None:
             return cls(value)

@@ -43,7 +43,7 @@ class ReplayedLog:
     """Follows the facts of a replay of a log under a scheduler.
 
     Finished jobs are passed to `on_jobs` as `batsim_jobs`, in order of number; without it, there are only
-    statistics. For `may_be_late` see Wanted.TABLE_AT_THE_END, for `is_long` `Invariants`. What is too large
+    statistics. For `may_be_late` see JobsFor.TABLE_AT_THE_END, for `is_long` `Invariants`. What is too large
     for memory is kept in `folder`.
     """
 

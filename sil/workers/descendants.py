@@ -15,14 +15,20 @@ from dataclasses import dataclass
 KILL_WITHIN_S = 10.0
 """The time in which processes must end, in seconds: the kernel does not end one that waits for a device."""
 
+_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT if sys.platform == "linux" else 0
+"""Flags of waitid: whether a child has ended, which remains to be reaped."""
+
 
 def reaped() -> dict[int, int]:
     """The wait statuses of the children of this process that have ended since they were asked for last.
     Orphans that it has adopted are among them, and would remain as zombies."""
     statuses: dict[int, int] = {}
-    with _like_others(), suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            statuses[found[0]] = found[1]
+    with suppress(ChildProcessError):
+        if sys.platform == "linux" and os.waitid(os.P_ALL, 0, _ENDED) is None:
+            return statuses
+        with _like_others():
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                statuses[found[0]] = found[1]
     return statuses
 
 
@@ -30,9 +36,12 @@ def reaped() -> dict[int, int]:
 def _like_others() -> Iterator[None]:
     """Without the priority of `be_prompt`: until the last thread of an ended process has left the kernel, to
     reap the process is a busy loop there, which would keep that thread from running for a second."""
-    is_prompt = sys.platform == "linux" and os.sched_getscheduler(0) & os.SCHED_RR
-    if is_prompt:
-        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    is_prompt = False
+    if sys.platform == "linux":
+        with suppress(OSError):
+            is_prompt = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR
+            if is_prompt:
+                os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     try:
         yield
     finally:
@@ -42,7 +51,7 @@ def _like_others() -> Iterator[None]:
 
 def _has_ended(child: int) -> bool:
     with suppress(ChildProcessError):
-        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return os.waitid(os.P_PID, child, _ENDED) is not None
     return True
 
 
@@ -66,7 +75,7 @@ def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
         time.sleep(0.0005)
         if sys.platform != "linux" or all(map(_has_ended, found)):
             statuses |= reaped()
-    return statuses
+    return statuses | reaped()
 
 
 def be_prompt() -> None:

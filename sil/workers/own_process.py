@@ -284,8 +284,8 @@ def own_process(
     attempt: Attempt = FIRST,
 ) -> OwnProcess:
     """A process that makes a call with its socket, in this folder and environment; for the other parameters
-    see `Start`. All that it starts ends with it, at the end of a `with` statement or when it is closed.
-    Raises Died."""
+    see `ProcessStart`. All that it starts ends with it, at the end of a `with` statement or when it is
+    closed. Raises Died."""
     printed = None if log is None else log.absolute()
     environment, path = {**os.environ, **FIXED_HASH_SEED}, tuple(sys.path)
     memory = SharedMemory.of(call, os.getcwd(), environment, path, modules, printed, limits, own_modules)

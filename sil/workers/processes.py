@@ -44,7 +44,10 @@ class Processes(Concurrent):
             outcomes = [(worker, found) for worker in self._busy if (found := _outcome(worker)) is not None]
             if outcomes:
                 return [(self._settled(worker, outcome), outcome) for worker, outcome in outcomes]
-            select.select([*self._busy], [], [], LOOK_EVERY_S)
+            messages = select.poll()
+            for worker in self._busy:
+                messages.register(worker, select.POLLIN)
+            messages.poll(1e3 * LOOK_EVERY_S)
 
     def _settled(self, worker: OwnProcess, outcome: Outcome) -> Item:
         """The item of an outcome. Its worker is free for the next one, or ended."""

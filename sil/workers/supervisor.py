@@ -49,6 +49,9 @@ from sil.workers.nursery import (
 )
 from sil.world.guard.decision_time import announce_deadlines_to
 
+THREADS_IDLE_WITHIN_S = 10.0
+"""The time that threads of libraries have to come to rest, in seconds, before a process is forked anyway."""
+
 MOST_OUTPUT = 1_000_000
 """The largest size of a log, in bytes."""
 
@@ -173,19 +176,20 @@ def supervise(handle: int) -> None:
             for name in start.modules:
                 importlib.import_module(name)
             gc.freeze()  # no process searches what is loaded by now
-            _wait_for_threads()
+            _wait_for_threads(control)
             status, is_told = _carried_out(start, socket.socket(fileno=handles[0]), memory, control)
             control.sendall(_STATUS.pack(status))
             if not is_told and control.recv(1) != END:
                 return
 
 
-def _wait_for_threads() -> None:
-    """Wait until the other threads of this process are idle: a lock that one of them holds while this process
-    forks is never released in the copy. Only Linux knows."""
-    ours = os.getpid()
+def _wait_for_threads(control: socket.socket) -> None:
+    """Wait until no other thread of this process is running: a lock that one of them holds while this process
+    forks is never released in the copy. Ends when `control` says something. Only Linux knows."""
+    ours, until_s = os.getpid(), time.monotonic() + THREADS_IDLE_WITHIN_S
     while any(is_running(task) for task in tasks(ours) if int(task) != ours):
-        time.sleep(0.001)
+        if time.monotonic() > until_s or select.select([control], [], [], 0.001)[0]:
+            return
 
 
 def _carried_out(

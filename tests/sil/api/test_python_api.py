@@ -241,7 +241,7 @@ def test_a_sweep_compares_on_the_same_slices(log: sil.JobLog) -> None:
         ({"slurm_step_s": 30}, 'slurm_step_s is for Slurm\'s controller; add schedulers="slurm"'),
         ({"pause_at_s": 5.0}, "pause_at_s is for Slurm's controller"),
         ({"decision_limit_s": 0.0}, "decision_limit_s is 0.0; expected a number from 0.001 on"),
-        ({"decision_limit_s": math.inf}, "decision_limit_s is inf; expected a number from 0.001 on"),
+        ({"decision_limit_s": math.inf}, "decision_limit_s is inf; expected a finite number"),
     ],
 )
 def test_mistakes_are_told_in_one_sentence(log: sil.JobLog, how: dict[str, Any], message: str) -> None:

@@ -466,7 +466,7 @@ def test_a_limit_that_is_not_finite_is_refused(here: Path) -> None:
     result = sil("replay", "log.swf", "--decision-limit", "inf")
     assert (result.exit_code, result.output) == (
         2,
-        "Error: --decision-limit is inf; expected a number from 0.001 on\n",
+        "Error: --decision-limit is inf; expected a finite number\n",
     )
 
 
