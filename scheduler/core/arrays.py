@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 Ints2 = NDArray[np.int64]
 
 FEWEST = 256
-"""The room in new arrays."""
+"""The capacity of new arrays, in rows."""
 
 
 def floats(n: int) -> NDArray[np.float64]:
@@ -32,7 +32,7 @@ def nones(n: int) -> NDArray[np.int64]:
 
 
 def larger(array: Any, n: int) -> NDArray[Any]:
-    """The same rows, with room for `n`; the others are zero."""
+    """Return a copy with room for `n` rows; the new ones are zero."""
     old = np.asarray(array)
     new = np.zeros((n, *old.shape[1:]), old.dtype)
     new[: len(old)] = old

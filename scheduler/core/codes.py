@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 FCFS, SJF = range(2)
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST, CONSERVATIVE = range(4)
-"""The codes of `Ordering` and `Backfilling`; and a reservation for each job."""
+"""Codes of `Ordering` and `Backfilling`; CONSERVATIVE reserves for each job."""
 
 AFTER_ALL = 2**62
-"""In place of a run: it is the last of those that end at the same time. As a bound of nodes: after all."""
+"""Sorts after every run that ends at the same time, and after every bound of free nodes."""
 
 NONE = -1
 
 SHORTEST_S = 1e-3
-"""Shorter estimates count as this one: a run is expected to end after it starts."""
+"""The shortest estimate, in seconds: a run is expected to end after it starts."""
 
 LAST_INDEX = 2**63 - 1
 """A job or machine index that comes after every other."""

@@ -15,7 +15,7 @@ from scheduler.node_set import Interval, NodeSet
 
 
 class FreeIntervals:
-    """`n` of `n_nodes` nodes are free."""
+    """A set of free nodes: `n` of `n_nodes`."""
 
     def __init__(self, n_nodes: int) -> None:
         self.n, self.n_nodes = n_nodes, n_nodes
@@ -28,7 +28,7 @@ class FreeIntervals:
         return [(first, end - 1) for first, end in zip(bounds[::2], bounds[1::2], strict=True) if first < end]
 
     def has(self, nodes: NodeSet) -> bool:
-        """Whether all of them are free."""
+        """Whether all of `nodes` are free."""
         return nodes.within(self.n_nodes) and all(
             self.is_free(first, last) for first, last in nodes.intervals
         )
@@ -41,7 +41,7 @@ class FreeIntervals:
         return InOrder(self)
 
     def row_of(self, node: int) -> int:
-        """The first bound that is not below a node."""
+        """The row of the first bound that is not below `node`."""
         low, high = 0, self.n_bounds
         while low < high:
             middle = (low + high) >> 1

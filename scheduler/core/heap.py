@@ -6,7 +6,7 @@ from scheduler.core.arrays import floats, integers, larger
 
 
 class Heap:
-    """Numbers below `n_items`, each once: by their keys, then by what breaks ties among these."""
+    """A heap of distinct numbers below `n_items`, ordered by key, then by a second key."""
 
     def __init__(self, n_items: int) -> None:
         self.n = 0

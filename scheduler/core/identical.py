@@ -19,8 +19,8 @@ from scheduler.node_set import NodeSet
 
 
 class IdenticalNodes(Queue):
-    """The nodes of a run are in rows of `intervals`. Of the nodes that are down, `is_taken` says whether each
-    was free and is taken for that; otherwise a run holds it."""
+    """The queue of identical nodes, and which are free. The nodes of a run are in rows of `intervals`.
+    `is_taken` says whether a node that is down is withheld from the free ones; otherwise a run holds it."""
 
     def __init__(self, n_nodes: int, policy: QueueCodes = QueueCodes()) -> None:  # noqa: B008 (immutable)
         Queue.__init__(self, policy)
@@ -39,7 +39,7 @@ class IdenticalNodes(Queue):
         self.n_intervals = larger(self.n_intervals, n_slots)
 
     def make_room_for_intervals(self, more: int) -> None:
-        """Drop those of ended runs, with room for `more`, and as much room again."""
+        """Drop the intervals of ended runs; make room for `more`, and as much again."""
         if self.n_held + more <= self.intervals.shape[0]:
             return
         holding = np.flatnonzero(np.asarray(self.holds))
@@ -66,7 +66,7 @@ class IdenticalNodes(Queue):
             self.free.toggle(self.intervals[x, 0], self.intervals[x, 1])
 
     def take_nodes_down(self) -> None:
-        """Nodes that are down are not free."""
+        """Withhold the nodes that are down from the free ones."""
         for x in range(self.n_down):
             node = self.down[x]
             if self.free.is_free(node, node):
@@ -78,7 +78,7 @@ class IdenticalNodes(Queue):
         self.take_nodes_down()
 
     def set_available(self, node: int, is_available: bool) -> None:
-        """A node is up, or down. A run that holds it keeps it."""
+        """Mark a node as up or down. A run that holds it keeps it."""
         n, x = self.n_down, 0
         while x < n and self.down[x] != node:
             x += 1
@@ -112,8 +112,8 @@ class IdenticalNodes(Queue):
             s.rank[x] = self.tree.rank_of(s.place[x])
 
     def reservation(self, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
-        """When `needed` nodes are expected to be free, counting all released at that time; and the spare
-        ones. Infinite if too few nodes are up."""
+        """Return when `needed` nodes are expected to be free, counting all released at that time, and how
+        many are spare then. Infinite if too few nodes are up."""
         then_s, x, r = now_s, 0, self.releases
         while x < r.n and (n_free < needed or r.end_s[x] <= then_s):
             then_s = max(then_s, r.end_s[x])
@@ -153,7 +153,7 @@ class IdenticalNodes(Queue):
         self.put_back()
 
     def decide_by(self, ordering: int, backfilling: int, now_s: float) -> int:
-        """As `decide`, by these policies instead of those of the queue."""
+        """Decide by these policies instead of the queue's."""
         if backfilling == CONSERVATIVE:
             self.reservations.reserve(self.tree, self.releases, self.free.n, now_s, self.starting)
             self.asks_again_s = self.reservations.first_reserved_s()
@@ -165,8 +165,8 @@ class IdenticalNodes(Queue):
         return self.decide_by(self.ordering, self.backfilling, now_s)
 
     def choose_nodes(self, n_started: int) -> None:
-        """The jobs of a decision get the free nodes with the lowest numbers: those before the cursor, still
-        to be taken. They are in the next rows of `intervals`."""
+        """Give the jobs of a decision the free nodes with the lowest numbers: write them to the next rows of
+        `intervals`. The nodes before the cursor are still to be taken."""
         self.make_room_for_intervals(self.free.n_bounds // 2 + n_started)
         row = self.n_held
         self.cursor.begin()
@@ -176,7 +176,7 @@ class IdenticalNodes(Queue):
             row = after
 
     def begin_on(self, slot: int, n_intervals: int, now_s: float, end_s: float) -> None:
-        """A waiting job starts on the nodes in the next rows of `intervals`, which are still to be taken."""
+        """Start a waiting job on the nodes in the next rows of `intervals`, which are still to be taken."""
         self.first_interval[slot], self.n_intervals[slot] = self.n_held, n_intervals
         self.n_held += n_intervals
         self.tree.set_leaf(self.place[slot], 0, inf, inf)
@@ -209,7 +209,7 @@ class IdenticalNodes(Queue):
         return tuple(found)
 
     def start_on(self, slot: int, nodes: NodeSet, run: int, now_s: float, end_s: float) -> None:
-        """A waiting job starts on any free nodes."""
+        """Start a waiting job on any free nodes."""
         self.make_room_for_intervals(len(nodes.intervals))
         for x, (first, last) in enumerate(nodes.intervals, self.n_held):
             self.intervals[x, 0], self.intervals[x, 1] = first, last
@@ -218,7 +218,7 @@ class IdenticalNodes(Queue):
         self.turn_nodes(slot)
 
     def sort_waiting(self, slots: Sequence[int]) -> None:
-        """The waiting jobs are those in these slots, in this order."""
+        """Put the waiting jobs, which are in these slots, in this order."""
         self.tree.sort(slots, np.asarray(self.place))
 
     def slot_at(self, rank: int) -> int:

@@ -9,7 +9,7 @@ from scheduler.core.releases import Releases
 
 
 class Profile:
-    """Row k has the number of free nodes from its time until that of the next row."""
+    """The number of free nodes over time: a row is valid from its time until that of the next row."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -23,7 +23,7 @@ class Profile:
         self.time_s[0], self.free[0], self.n = now_s, n_free, 1
 
     def row_from(self, time_s: float) -> int:
-        """The last row, at a time that is not before its own; a new one if it is later."""
+        """The last row; if `time_s` is later than its time, a new one."""
         n = self.n
         if time_s > self.time_s[n - 1]:
             self.time_s[n], self.free[n] = time_s, self.free[n - 1]
@@ -70,8 +70,8 @@ class Profile:
     def earliest_s(self, from_s: float, size: int, takes_s: float, own_s: float) -> float:
         """The earliest time from `from_s` on at which `size` nodes are free for `takes_s`; infinite = never.
 
-        From `own_s` on, as many have been reserved for that long, which may be given up; infinite = none.
-        """
+        From `own_s` on, `size` nodes are already reserved for this job, which may give them up; infinite =
+        none."""
         start_s, n = from_s, self.n
         for x in range(self.row_at(from_s), n):
             time_s = self.time_s[x]

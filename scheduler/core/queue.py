@@ -16,7 +16,7 @@ from scheduler.core.releases import Releases
 
 
 class Queue:
-    """Who waits and who runs."""
+    """The waiting and the running jobs by slot."""
 
     def __init__(self, policy: QueueCodes) -> None:
         self.ordering, self.backfilling, self.always_called = policy
@@ -40,17 +40,17 @@ class Queue:
         return True
 
     def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
-        """The job in a slot joins the queue."""
+        """Append the job in a slot to the queue."""
 
     def give_nodes_back(self, slot: int) -> None:
-        """What a run uses of nodes is free."""
+        """Free what a run uses of nodes."""
 
     def decide(self, now_s: float) -> int:
-        """Which of the waiting jobs start, in order. Returns their number."""
+        """Decide which of the waiting jobs start, in order. Returns their number."""
         return 0
 
     def start(self, n_started: int, now_s: float) -> None:
-        """The jobs of the last decision start, as consecutive runs."""
+        """Start the jobs of the last decision, as consecutive runs."""
 
     def something_changed(self) -> None:
         """Ask for a round if a waiting job may start."""
@@ -58,13 +58,12 @@ class Queue:
             self.wants_round = True
 
     def wakes_at_s(self) -> float:
-        """When `time_passed` is due: a run exceeds its estimate then, or the scheduler asked for it; infinite
-        = never."""
+        """When `time_passed` is due: a run exceeds its estimate, or the scheduler asked for it; infinite =
+        never."""
         return min(self.releases.end_s[0] if self.releases.n > 0 else inf, self.asks_again_s)
 
     def arrived(self, job: int, size: int, kind: int, estimate_s: float, since_s: float) -> int:
-        """A job arrives that requests nodes, or chunks of a kind of request, and waits since then. Returns
-        its slot."""
+        """Queue a job that requests nodes, or chunks of a kind of request. Returns its slot."""
         if self.n_spare > 0:
             self.n_spare -= 1
             slot = self.spare[self.n_spare]
@@ -80,28 +79,28 @@ class Queue:
         return slot
 
     def begin(self, slot: int, released: int, now_s: float, end_s: float) -> None:
-        """A job starts, of which the release is noted; it is the next run."""
+        """Start a job as the next run, whose release is noted."""
         run = self.next_run
         self.next_run = run + 1
         self.releases.insert(end_s, released, run, slot)
         self.run[slot], self.began_s[slot], self.end_s[slot], self.holds[slot] = run, now_s, end_s, True
 
     def give_back(self, slot: int) -> None:
-        """What a run uses is free, unless it was given back before."""
+        """Free what a run uses, unless it was given back before."""
         if self.holds[slot]:
             self.holds[slot] = False
             self.releases.remove(self.end_s[slot], self.run[slot])
             self.give_nodes_back(slot)
 
     def ended(self, slot: int) -> None:
-        """A run has ended; its slot is free."""
+        """Free the slot of a run that has ended."""
         self.give_back(slot)
         self.spare[self.n_spare] = slot
         self.n_spare += 1
         self.something_changed()
 
     def released(self, slot: int, now_s: float) -> None:
-        """A run is about to end; if that was expected, its nodes are free already."""
+        """Free the nodes of a run that is about to end; if that was expected, they are free already."""
         if self.holds[slot] and self.end_s[slot] == now_s:
             self.give_back(slot)
 
@@ -111,7 +110,7 @@ class Queue:
         return r.slot[0] if r.n > 0 and r.end_s[0] <= now_s else NONE
 
     def extend_estimate(self, takes_s: float, now_s: float) -> None:
-        """The run that is overdue is now expected to take that long."""
+        """Expect the overdue run to take `takes_s`."""
         r = self.releases
         run, released, slot = r.run[0], r.released[0], r.slot[0]
         later_s = max(self.began_s[slot] + takes_s, now_s + 1.0)  # or time would not advance
@@ -135,7 +134,7 @@ class Queue:
         return self.run[slot]
 
     def time_passed(self, now_s: float) -> None:
-        """No run is overdue any more; the scheduler may have asked to be called."""
+        """Ask for a round at a time that the scheduler has asked for; no run is overdue any more."""
         if self.asks_again_s <= now_s:
             self.asks_again_s = inf
         self.something_changed()

@@ -49,7 +49,7 @@ class Releases:
         return low
 
     def insert(self, end_s: float, released: int, run: int, slot: int) -> None:
-        """Note that a run releases so many nodes; on nodes of which jobs use parts, the first row of what it
+        """Note when a run releases nodes: their number or, on consumable nodes, the first row of what it
         holds."""
         n = self.n
         if n == self.end_s.shape[0]:

@@ -12,8 +12,8 @@ from scheduler.core.waiting_tree import WaitingTree
 
 
 def sort_stable(keys: Floats, order: Ints, scratch: Ints, n: int) -> None:
-    """Make `order` the places of n keys in ascending order; ties stay in their order. Merge sort of blocks
-    that are sorted by insertion, since keys are nearly in order."""
+    """Write the positions of n keys in ascending order to `order`; ties keep their order. Merge sort of
+    blocks that are sorted by insertion, since keys are nearly in order."""
     width = 16
     for x in range(n):
         y = x
@@ -41,11 +41,10 @@ def sort_stable(keys: Floats, order: Ints, scratch: Ints, n: int) -> None:
 
 
 class Reservations:
-    """What one pass hands on to the next, and its work space.
+    """The reservations that one pass hands on to the next, and its work space.
 
-    There are `n` reservations: of `jobs`, in queue order, from `start_s` on. `is_settled`: whether each was
-    the earliest possible one beside the others.
-    """
+    There are `n`: of `jobs`, in queue order, from `start_s` on. `is_settled`: whether each was the earliest
+    possible one, given the others."""
 
     def __init__(self) -> None:
         self.n, self.n_waiting, self.is_settled = 0, 0, False
@@ -55,7 +54,7 @@ class Reservations:
         self.make_room(0)
 
     def make_room(self, n: int) -> None:
-        """For n waiting jobs; the reservations stay in their arrays."""
+        """Make room for n waiting jobs; the reservations stay in their arrays."""
         room = 2 * n + 256
         jobs, start_s = integers(room), floats(room)
         for x in range(self.n):
@@ -110,8 +109,8 @@ class Reservations:
         return n_found
 
     def keep_all(self, n: int, releases: Releases, n_free: int, now_s: float, soon_s: float) -> bool:
-        """Write the profile if all reservations are kept, of which overdue ones begin now. Returns whether
-        enough nodes are free for them."""
+        """Write the profile if all reservations are kept, and overdue ones begin now. Returns whether enough
+        nodes are free for this."""
         start_s, by_start, by_end, profile = self.new_start_s, self.by_start, self.by_end, self.profile
         n_kept = 0
         while n_kept < n and start_s[by_start[n_kept]] < inf:
@@ -148,7 +147,7 @@ class Reservations:
         return True
 
     def keep_or_move(self, n: int, releases: Releases, n_free: int, now_s: float, soon_s: float) -> None:
-        """Write the profile if reservations that cannot be kept move to the earliest time after theirs."""
+        """Write the profile if reservations that cannot be kept move to the earliest later time."""
         profile = self.profile
         profile.beside_runs(releases, n_free, now_s, soon_s)
         for x in range(n):

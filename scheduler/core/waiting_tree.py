@@ -23,7 +23,7 @@ def after(k: int) -> int:
 
 
 class WaitingTree:
-    """A job is in a place, and in the slot of its queue. Places are taken from the left on."""
+    """Each job has a place, which is a leaf, and a slot of the queue. Places are taken from left to right."""
 
     def __init__(self) -> None:
         self.capacity = FEWEST
@@ -47,7 +47,7 @@ class WaitingTree:
             self.summarise(k)
 
     def add(self, job: int, slot: int, size: float, estimate_s: float, place_of: Ints) -> None:
-        """A job waits behind the others. `place_of` has the places of all slots."""
+        """Append a job to the queue. `place_of` has the places of all slots."""
         if self.n_places == self.capacity:
             if 2 * self.n_jobs[1] > self.capacity:
                 self.double_capacity()
@@ -75,7 +75,7 @@ class WaitingTree:
         self.n_places = n
 
     def double_capacity(self) -> None:
-        """With twice as many leaves, behind those that are there."""
+        """Double the number of leaves; the new ones come last."""
         n = self.capacity
         none = integers(n)
         self.n_jobs = np.concatenate([integers(2 * n), np.asarray(self.n_jobs)[n:], none])
@@ -87,7 +87,7 @@ class WaitingTree:
             self.summarise(k)
 
     def sort(self, slots: Sequence[int], place_of: Ints) -> None:
-        """The jobs in these slots, all that wait, are now in this order."""
+        """Put the waiting jobs, all of which are in these slots, in this order."""
         n = self.capacity
         leaves = [n + place_of[slot] for slot in slots]
         sizes, estimates_s = [self.size[k] for k in leaves], [self.estimate_s[k] for k in leaves]
@@ -115,7 +115,7 @@ class WaitingTree:
 
     @property
     def least_size(self) -> float:
-        """Infinite if no job waits."""
+        """The smallest size requested; infinite if no job waits."""
         return self.size[1]
 
     def place_of(self, rank: int) -> int:

@@ -125,7 +125,7 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
 def running_first(
     state: ConsumableNodes, run: RunId, job: Job, now_s: float, end_s: float
 ) -> dict[RunId, Running]:
-    """Start a job on the first nodes on which it fits, if there are any."""
+    """Start a job on the first nodes on which it fits. Returns the run; none if there are no such nodes."""
     assert job.request is not None
     kind, chunks = state.nodes.note_request(job.request), job.request.chunks
     if not state.nodes.fits(kind, chunks):

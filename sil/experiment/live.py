@@ -120,7 +120,7 @@ def live_scenario(scenario: Scenario, name: str, listener: Listener) -> LiveScen
         raise UserError("live runs pin processes to cores by calls that only Linux has")
     if not isinstance(scenario, MachinesScenario):
         raise UserError(
-            f"experiment '{experiment.name}' has nodes that jobs share; live runs are on dedicated machines"
+            f"experiment '{experiment.name}' has nodes, not machines; live runs are on dedicated machines"
         )
     monitors = experiment.monitors != type(experiment.monitors)()
     if in_use.absences or experiment.outages or experiment.failures or is_remote(experiment) or monitors:

@@ -15,7 +15,7 @@ from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.recorder import ROW
 
 COLUMNS = (*ROW, "tasks")
-"""The columns among which are those that are read of facts."""
+"""The columns of facts that are read at most."""
 WIDE = 2**16
 """The widest range of numbers for which there is a table, or eight times as many as there are numbers; others
 are sorted."""

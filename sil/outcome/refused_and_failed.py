@@ -9,7 +9,7 @@ from scheduler.messages import counted
 from sil.trace.facts import RUN, Fact
 
 IS_FAILURE = (pl.col("event") == Fact.RUN_LOST) & pl.col("detail").is_not_null()
-"""Whether a run was lost because its job failed, and nothing was down."""
+"""Whether a fact is a run that was lost because its job failed: it has a detail then."""
 IF_RESUBMITTED = (
     "users would resubmit refused jobs with smaller requests, and these would wait, too: waits with and "
     "without refused jobs cannot be compared"

@@ -33,9 +33,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     **dict.fromkeys(("gain_per_price", "gain_per_price_half_width"), pl.Float64),
     "against_today": pl.String,
     **dict.fromkeys(("best_rank", "worst_rank"), pl.Int64),
-    **dict.fromkeys(
-        ("tied_with", "not_second_channel_from", "no_interval", "against_recommended"), pl.String
-    ),
+    **dict.fromkeys(("tied_with", "not_told_apart_from", "no_interval", "against_recommended"), pl.String),
 }
 """One row per option; `gain` is of the first goal, in its unit; more is better. The intervals are
 simultaneous for all options of a question; half-widths are half their widths, whether they are symmetrical or

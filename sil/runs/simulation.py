@@ -159,7 +159,7 @@ class SiteRun:
             host.faulted(fault)
 
     def checked(self, run: RunKey) -> pl.DataFrame:
-        """The facts of a run that is over; the first violation of an invariant is the last one."""
+        """The facts of a run that is over; if an invariant is violated, the last fact says how."""
         world, most = self.world, self.disturbances.max_batch_requeue
         facts = world.trace.frame(*run)
         violation = first_violation(facts, replace(self.site.capacity, max_batch_requeue=most))

@@ -1,4 +1,4 @@
-"""Logs of jobs: the settings, by which one is read, on nodes or without; which reader it needs, by its
+"""Logs of jobs: the settings by which one is read, with nodes or without; which reader it needs, by its
 content, and which writer, by its name. Each reader takes time to load, so it is loaded when it is used."""
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class SiteOfCase(SiteModel):
         )
 
     def mismatch(self, rows: Sequence[Row]) -> Violation | None:
-        """The first job that ended without one run in the history with the time that it ran."""
+        """The first job whose runs in the history are not the one that ended, with its time."""
         if self.tested.under_test.has_own_queue and not self.history:
             return None  # managers need not keep a history
         began_s = {row[3]: row[0] for row in rows if row[1] == Fact.RUN_STARTED.value}

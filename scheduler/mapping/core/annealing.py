@@ -36,14 +36,14 @@ class Annealing:
         self.state = seed
 
     def drawn(self, n: int) -> int:
-        """A number from 0 to n - 1 (xorshift: Marsaglia 2003)."""
+        """Draw a number from 0 to n - 1 (xorshift: Marsaglia 2003)."""
         self.state ^= (self.state << 13) & MASK
         self.state ^= self.state >> 7
         self.state ^= (self.state << 17) & MASK
         return (self.state >> 11) % n
 
     def line_up_jobs(self, schedules: Ints2, p: int) -> None:
-        """The jobs of each resource from the shortest to the longest."""
+        """Sort the jobs of each resource from the shortest to the longest."""
         for j in range(self.head.shape[0]):
             self.head[j] = NONE
         for i in range(schedules.shape[1]):

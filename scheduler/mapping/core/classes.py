@@ -14,7 +14,8 @@ SHIFT = 32
 
 
 def folded(bits: int) -> int:
-    """Integers as floats differ in their upper bits only, which a product does not move down."""
+    """Fold the upper bits onto the lower ones: integers as floats differ in their upper bits only, which a
+    product does not move down."""
     return bits ^ (bits >> SHIFT)
 
 

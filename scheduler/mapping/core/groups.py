@@ -25,7 +25,7 @@ ALIKE = 1.5
 
 
 def longest(times_s: Floats2, members: Ints, first: Ints, row_s: Floats2) -> None:
-    """Write the longest times of the members of each block, which must be zero."""
+    """Write the longest time of the members of each block to `row_s`, which must be zero."""
     for b in range(row_s.shape[0]):
         for x in range(first[b], first[b + 1]):
             for k in range(row_s.shape[1]):
@@ -79,7 +79,7 @@ class Groups:
     """
 
     def __init__(self, table: EtcTable, lines: Lines, in_order: Ints, ready_s: Floats) -> None:
-        """All blocks, or all job classes if there are no blocks, at these ready times."""
+        """Group all blocks, or all job classes if there are no blocks, at these ready times."""
         self.lines = lines
         n_classes, n_machine_classes = table.by_job_class_s.shape
         self.n_blocks = n_blocks = n_classes // MEMBERS if n_classes > FEW else 0
@@ -100,7 +100,7 @@ class Groups:
         self.at_start = [array.copy() for array in at_start]
 
     def restart(self) -> None:
-        """As after the first grouping, for another mapping."""
+        """Return to the first grouping, for another mapping."""
         minus_s, child, sibling, top, head = self.at_start
         self.minus_s, self.child, self.sibling = minus_s.copy(), child.copy(), sibling.copy()
         self.top, self.head = top.copy(), head.copy()
@@ -110,7 +110,7 @@ class Groups:
             self.bound_s[k] = self.bound_of(k)
 
     def group_all(self) -> None:
-        """O(C K)."""
+        """Group all classes and blocks. O(C K)."""
         n = self.lines.n_job_classes
         for b in range(self.n_blocks):
             bound_s = self.best_completion_s(n + b)
@@ -143,15 +143,15 @@ class Groups:
         return without_root(self.head, self.equal_child, self.equal_sibling, c)
 
     def best_completion_s(self, c: int) -> float:
-        """Of a job class, or of block c - C."""
+        """The best completion of a job class, or of block c - C."""
         n = self.lines.n_job_classes
         if c < n:
             return self.lines.soonest(self.lines.by_job_class_s, c)
         return self.lines.soonest(self.block_s, c - n)
 
     def enter(self, c: int, completion_s: float) -> int:
-        """Add a class or block to the group of the first machine class that completes it then. Returns
-        that."""
+        """Add a class or block to the group of the first machine class that completes it then. Returns that
+        machine class."""
         n, k = self.lines.n_job_classes, 0
         if c < n:
             while self.lines.front_s[k] + self.lines.by_job_class_s[c, k] != completion_s:

@@ -43,8 +43,8 @@ class Lines:
         self.front_at, self.front_end, self.front_s = integers(n), integers(n), floats(n)
 
     def begin(self, next_job: Ints, ready_s: Floats) -> None:
-        """An empty plan for the jobs from `next_job` on, and all machines that are ever ready; neighbours
-        ready at the same time are one run."""
+        """Begin an empty plan for the jobs from `next_job` on, with all machines that are ever ready;
+        neighbours ready at the same time are one run."""
         n = self.jobs.shape[0]
         self.done, self.next_job = 0, next_job.copy()
         self.plan = jobs, start_s, completion_s = np.empty(n, np.int64), np.empty(n), np.empty(n)
@@ -68,7 +68,7 @@ class Lines:
         return Assignments(jobs[:n], self.all_members[m : m + n].copy(), start_s[:n], completion_s[:n])
 
     def is_used_up(self, c: int) -> bool:
-        """No job of class c is left."""
+        """Whether no job of class c is left."""
         return self.next_job[c] == self.first_job[c + 1]
 
     def soonest(self, times_s: Floats2, row: int) -> float:
@@ -161,7 +161,7 @@ class Lines:
             self.drop_run(k, x)
 
     def next_front(self, k: int) -> None:
-        """All runs of class k that are ready first become its front."""
+        """Make all runs of class k that are ready first its front."""
         if self.n_runs[k] == 0:
             self.front_s[k] = inf
             return

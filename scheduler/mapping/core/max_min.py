@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from scheduler.mapping.table import EtcTable
 
 SLACK = 1e-9
-"""Relative; more than the rounding error of the sums of completions."""
+"""A relative tolerance: more than the rounding error of the sums of completions."""
 
 
 class MaxMinByClass:
     """The groups among which the next job is found."""
 
     def __init__(self, table: EtcTable, lines: Lines, ready_s: Floats) -> None:
-        """For mappings with ready times of at least `ready_s` (m,)."""
+        """Prepare mappings with ready times of at least `ready_s` (m,)."""
         self.lines = lines
         self.least_work = LeastWork(table, lines, ready_s)
         self.groups = Groups(table, lines, self.least_work.by_work, ready_s)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from scheduler.mapping.table import EtcTable
 
 FEW_LEFT = 512
-"""If more job classes remain, they are sorted: repeated searches would take quadratic time."""
+"""The most job classes that are searched; more are sorted, since repeated searches would take quadratic
+time."""
 
 
 class MinMinByClass:

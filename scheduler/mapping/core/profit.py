@@ -30,7 +30,7 @@ class Clusters:
         self.best_alone_s = self.alone_s
 
     def find_best_alone(self, ready_s: Floats) -> None:
-        """At these ready times of machines (m,)."""
+        """Find the best completions at these ready times of machines (m,)."""
         for k in range(self.front_s.shape[0]):
             self.front_s[k] = inf
             for x in range(self.first_machine[k], self.first_machine[k + 1]):

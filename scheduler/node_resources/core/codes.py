@@ -16,7 +16,7 @@ HAS, FREE = 0, 1
 """Rows of `NodeTable.site`."""
 
 ONE = 1
-"""A bit to be shifted: in C, a literal has too few."""
+"""One as a 64-bit integer, to be shifted: a literal of C has 32 bits."""
 
 NODE, CHUNKS, GPUS = range(3)
 """Columns of a table of what a job uses: a node, the number of chunks there, and the GPUs as bits."""

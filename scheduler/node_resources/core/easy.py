@@ -14,7 +14,7 @@ from scheduler.node_resources.core.placement import Ranking, Rows
 from scheduler.node_resources.core.state import NodeState
 
 MOST_DELAYING = 256
-"""How many different requests are remembered, in one pass, to delay the first job."""
+"""The most requests that are remembered, in one pass, to delay the first job."""
 
 
 class Shadow:
@@ -176,7 +176,7 @@ class EasyRule(StartRule):
         q.nodes.give_of_site(kind, -1)
 
     def place(self, slot: int) -> None:
-        """A job starts on what it has taken."""
+        """Start a job on what it has taken."""
         self.queue.note_placed(slot)
         self.is_out[slot], self.n_delaying = True, 0
 

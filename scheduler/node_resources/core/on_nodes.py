@@ -13,7 +13,7 @@ from scheduler.node_resources.core.state import NodeState
 
 
 class Held:
-    """What runs hold: rows, linked by `next`. Those of no run begin at `spare`."""
+    """What runs hold, as rows linked by `next`. Unused rows begin at `spare`."""
 
     def __init__(self) -> None:
         self.node, self.chunks, self.gpus = integers(FEWEST), integers(FEWEST), integers(FEWEST)
@@ -34,7 +34,7 @@ class Held:
         return row
 
     def hold(self, rows: Rows, begin: int, after: int, kind: int) -> int:
-        """A run, with a request of this kind, holds what these rows state. Returns its first row."""
+        """Note what a run holds, with a request of this kind. Returns its first row."""
         following = NONE
         for x in range(after - 1, begin - 1, -1):
             row = self.new_row()
@@ -44,7 +44,7 @@ class Held:
         return following
 
     def let_go(self, first: int) -> None:
-        """The rows of a run are spare."""
+        """Free the rows of a run."""
         last = first
         while self.next[last] != NONE:
             last = self.next[last]
@@ -107,7 +107,7 @@ class OnNodes(Queue):
         return True
 
     def comes_first(self, a: int, b: int) -> bool:
-        """Of two jobs that rank equally in all else: by arrival, then number."""
+        """Whether job a comes before job b by arrival, then number."""
         return self.began_s[a] < self.began_s[b] or (
             self.began_s[a] == self.began_s[b] and self.job[a] < self.job[b]
         )
@@ -154,19 +154,19 @@ class OnNodes(Queue):
         return self.after[x - 1] if x > 0 else 0
 
     def note_placed(self, slot: int) -> None:
-        """The rows since those of the job before are of this one."""
+        """Note that the rows added since the job before are of this one."""
         self.placed[self.n_placed], self.after[self.n_placed] = slot, self.rows.n
         self.n_placed += 1
 
     def give_rows_back(self, kind: int, begin: int, after: int) -> None:
-        """A job of this kind gives back what it took in a pass."""
+        """Free what a job of this kind took in a pass."""
         rows = self.rows
         for x in range(begin, after):
             self.nodes.give_back(kind, rows.node[x], rows.chunks[x], rows.gpus[x])
         self.nodes.give_of_site(kind, 1)
 
     def undo(self) -> None:
-        """What jobs took in a pass is free."""
+        """Free what jobs took in a pass."""
         for x in range(self.n_placed - 1, -1, -1):
             self.give_rows_back(self.kind[self.placed[x]], self.row_before(x), self.after[x])
 
@@ -174,7 +174,7 @@ class OnNodes(Queue):
         return self.rule.decide(self.ordering, self.backfilling, now_s)
 
     def take_placed(self, n_started: int) -> None:
-        """The jobs of a decision take what they use."""
+        """Take what the jobs of a decision use."""
         rows, x = self.rows, 0
         for y in range(n_started):
             kind = self.kind[self.placed[y]]
@@ -184,13 +184,13 @@ class OnNodes(Queue):
             self.nodes.give_of_site(kind, -1)
 
     def begin_on(self, slot: int, row: int, after: int, now_s: float, end_s: float) -> None:
-        """A waiting job starts on what these rows state, which is taken; it still has its place in the
+        """Start a waiting job on what these rows state, which is taken; it still has its place in the
         queue."""
         self.first_row[slot] = self.held.hold(self.rows, row, after, self.kind[slot])
         self.begin(slot, self.first_row[slot], now_s, end_s)
 
     def close_ranks(self) -> None:
-        """Jobs that run now are no longer among those that wait."""
+        """Remove the jobs that run now from those that wait."""
         n, m = 0, 0
         for x in range(self.n_waiting):
             if not self.holds[self.in_order[x]]:
@@ -212,8 +212,8 @@ class OnNodes(Queue):
             self.close_ranks()
 
     def start_on(self, slot: int, used: Ints2, run: int, now_s: float, end_s: float) -> None:
-        """A waiting job starts on what the rows of `used` state, which is still to be taken; those without
-        GPUs get some."""
+        """Start a waiting job on what the rows of `used` state, which is still to be taken; rows without GPUs
+        get some."""
         rows = self.rows
         rows.n, self.next_run = 0, run
         self.nodes.take_all_of(self.kind[slot], used)

@@ -71,7 +71,7 @@ def tightness(state: NodeState, k: int, n: int, weights: Floats) -> float:
 
 
 def packing(state: NodeState, k: int, n: int) -> float:
-    """GPUs in use before untouched ones, and nodes with GPUs in use before idle nodes."""
+    """Prefer GPUs in use to untouched ones, and nodes with GPUs in use to idle nodes."""
     kinds = state.kinds
     if kinds.gpus[k] == 0 or state.fit[k, n] == 0:
         return 0.0
@@ -88,7 +88,7 @@ def packing(state: NodeState, k: int, n: int) -> float:
 
 
 def clustering(state: NodeState, k: int, n: int) -> float:
-    """Nodes with only jobs of the same number of GPUs, then also with others, then idle ones, then others."""
+    """Prefer nodes with only jobs of the same number of GPUs, then those also with others, then idle ones."""
     kinds = state.kinds
     if kinds.gpus[k] == 0:
         return 0.0
@@ -134,7 +134,7 @@ class Ranking:
         self.heap = integers(state.n_nodes)
 
     def make_room(self) -> None:
-        """For all kinds of requests."""
+        """Make room for all kinds of requests."""
         n = self.state.kinds.gpus.shape[0]
         if n > self.seen.shape[0]:
             self.scores, self.seen = larger(self.scores, n), larger(self.seen, n)
@@ -143,7 +143,7 @@ class Ranking:
         """Bring the scores for a kind of request up to date, if the selection is not compiled."""
 
     def gpu(self, k: int, n: int) -> int:
-        """Of which GPU of node n to take a part, if the selection is not compiled; NONE: of the one with the
+        """The GPU of node n of which to take a part, if the selection is not compiled; NONE: the one with the
         least left."""
         return NONE
 
@@ -165,7 +165,7 @@ class Ranking:
         self.seen[k] = state.clock
 
     def is_better(self, k: int, a: int, b: int) -> bool:
-        """By score, then the lower number."""
+        """Whether node a is better than node b: by score, then the lower number."""
         return self.scores[k, a] > self.scores[k, b] or (self.scores[k, a] == self.scores[k, b] and a < b)
 
     def sift_down(self, k: int, size: int, x: int) -> None:
@@ -181,7 +181,8 @@ class Ranking:
             x = best
 
     def write_row(self, k: int, n: int, chunks: int, rows: Rows) -> None:
-        """Chunks on a node, of which each has a row if it has a part of a GPU, which may be another one."""
+        """Add chunks on a node to `rows`: one row, or one for each chunk that takes a part of a GPU, which
+        may be another one."""
         if self.state.kinds.takes_parts_of_gpus(k):
             for _ in range(chunks):
                 rows.add(n, 1, 0)
@@ -222,7 +223,7 @@ class Ranking:
             chunks -= here
 
     def take_rows(self, k: int, rows: Rows, begin: int) -> None:
-        """Take the rows from `begin` on, which get their GPUs."""
+        """Take what the rows from `begin` on state, and give them their GPUs."""
         asks = self.selection == IN_PYTHON and self.state.kinds.takes_parts_of_gpus(k)
         for x in range(begin, rows.n):
             gpu = self.gpu(k, rows.node[x]) if asks else NONE

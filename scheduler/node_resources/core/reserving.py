@@ -21,7 +21,7 @@ from scheduler.node_resources.core.search import Search
 from scheduler.node_resources.core.timeline import Timeline
 
 MOST_ALIKE = 64
-"""How many different jobs are remembered, in one pass, to have reserved for the first time."""
+"""The most jobs that are remembered, in one pass, to have reserved for the first time."""
 
 
 class Freed:
@@ -66,7 +66,6 @@ class ReservingRule(StartRule):
     """
 
     def __init__(self, queue: OnNodes, ranking: Ranking) -> None:
-        """`ranking` is that of another state of the nodes, the work space of searches."""
         StartRule.__init__(self)
         self.takes, self.queue, self.ranking, self.nodes = False, queue, ranking, ranking.state
         self.timeline = Timeline(self.nodes)
@@ -83,7 +82,7 @@ class ReservingRule(StartRule):
         self.all_stay, self.n_passes = True, 0
 
     def make_room(self) -> None:
-        """For all slots and kinds of requests, and for what runs hold."""
+        """Make room for all slots and kinds of requests, and for what runs hold."""
         self.nodes.make_room()
         before, n = self.start_s.shape[0], self.queue.n_slots
         if n > before:
@@ -100,14 +99,14 @@ class ReservingRule(StartRule):
             self.use_of, self.seen = larger(self.use_of, n), larger(self.seen, n)
 
     def toggle(self, node: int) -> None:
-        """A node has come up or gone down since the last pass."""
+        """Note that a node has come up or gone down since the last pass."""
         if self.n_toggled == self.toggled.shape[0]:
             self.toggled = larger(self.toggled, 2 * self.n_toggled)
         self.toggled[self.n_toggled] = node
         self.n_toggled += 1
 
     def note_freed(self, freed: Freed, first: int, now_s: float) -> None:
-        """What the uses of a job have is free from now on."""
+        """Note that what the uses of a job have is free from now on."""
         t, use = self.timeline, first
         while use != NONE:
             freed.add(t.node[use], max(now_s, t.start_s[use]), t.end_s[use])
@@ -120,7 +119,7 @@ class ReservingRule(StartRule):
             use = self.timeline.next_of_job[use]
 
     def leave(self, first: int, now_s: float) -> None:
-        """Others may move up to the place of a reservation, in this pass or the next."""
+        """Note that a reservation leaves its place, to which others may move up in this pass or the next."""
         self.note_freed(self.freed, first, now_s)
         self.n_alike = 0
         self.note_freed(self.moved, first, now_s)
@@ -162,7 +161,7 @@ class ReservingRule(StartRule):
         return use
 
     def begin_run(self, x: int, end_s: float) -> None:
-        """A release of which the run is not in the timeline: it is what a job that started uses, or else."""
+        """Enter a run that is new to the timeline: it has the uses of a job that started, or new ones."""
         releases = self.queue.releases
         row, run = releases.released[x], releases.run[x]
         for y in range(self.n_started):
@@ -214,7 +213,7 @@ class ReservingRule(StartRule):
                 self.all_stay = False
 
     def begin(self, now_s: float) -> None:
-        """Of a pass: what was given back since the last one, and which reservations are over."""
+        """Begin a pass: find what was given back since the last one, and which reservations are over."""
         q, freed, moved = self.queue, self.freed, self.moved
         self.make_room()
         freed.forget()
@@ -246,12 +245,11 @@ class ReservingRule(StartRule):
     def gains_s(
         self, k: int, lacking: int, now_s: float, takes_s: float, before_s: float
     ) -> tuple[float, float]:
-        """From which time on, and until when, as many more chunks may fit as were `lacking`, since something
-        was given back; infinite if not before another time.
+        """The time from which, and until which, `lacking` more chunks may fit, since something was given
+        back; infinite if not before `before_s`.
 
         `most` of the search is how many more may fit at an earlier time. O(segments of the nodes on which
-        something was).
-        """
+        something was)."""
         nodes, search, freed, latest_s = self.nodes, self.search, self.freed, -inf
         search.begin(k, takes_s)
         for x in range(freed.n):
@@ -308,7 +306,7 @@ class ReservingRule(StartRule):
         self.alike_s[x, 0], self.alike_s[x, 1] = takes_s, start_s
 
     def keep(self, begins: int, after: int, now_s: float) -> None:
-        """The jobs of a queue keep their reservations, or move."""
+        """Keep the reservations of a queue's jobs, or move them."""
         q, t, kept, start_s = self.queue, self.timeline, self.kept, self.start_s
         for x in range(begins, after):
             slot = q.in_order[x]

@@ -15,14 +15,15 @@ from scheduler.node_resources.core.codes import NONE
 from scheduler.node_resources.core.timeline import Timeline
 
 MOST_KNOWN = 251
-"""Rows of what a search knows of nodes (a prime: run times have common factors)."""
+"""The number of (kind, run time) pairs of which searches remember when nodes offer nothing; a prime, since
+run times have common factors."""
 
 MOST_OF_NODES = 2**20
-"""About the most items of what a search knows of nodes."""
+"""The approximate limit of what is remembered for all nodes and pairs, in items."""
 
 
 class Search:
-    """Which nodes will offer something when. What is free throughout a run time is written to the state of
+    """Finds when nodes will offer something. What is free throughout a run time is written to the state of
     the timeline's nodes.
 
     * `most`: the most chunks that fit at a time that was looked at.
@@ -126,7 +127,7 @@ class Search:
         return start_s
 
     def begin(self, k: int, takes_s: float) -> None:
-        """Choose the row of what is known; if it was another kind's, or for another run time, nothing is."""
+        """Choose the row of what is known; clear it if it was another kind's, or for another run time."""
         row = int(takes_s)
         row = abs(k + 7 * row) % self.known_kind.shape[0]
         self.known, self.heap.n = row, 0
@@ -167,20 +168,19 @@ class Search:
         self.heap.push(n, at_s, n)
 
     def offers_now(self, n: int, start_s: float) -> int:
-        """How many chunks, as of the last look."""
+        """How many chunks node n offers, as of the last look."""
         return self.offer[n] if self.offers_s[n] == start_s else 0
 
     def earliest_s(
         self, k: int, chunks: int, from_s: float, takes_s: float, before_s: float, now_s: float
     ) -> float:
-        """The earliest time from `from_s` on, and before another, from which so many chunks of kind k fit for
-        `takes_s`; infinite if there is none.
+        """The earliest time from `from_s` on, and before another, from which `chunks` chunks of kind k fit
+        for `takes_s`; infinite if there is none.
 
         What is free throughout that time is in the state of the nodes, and what fits in `fit`, where any
         chunk fits. Only times are tried at which a node offers more than before. For N nodes with u segments
         each: O(N u) until nodes offer something, then O(u + log N) for each end of a use on a node that does,
-        with O(all uses) for each such time if the job requests resources of the site.
-        """
+        with O(all uses) for each such time if the job requests resources of the site."""
         segments, nodes, fit, heap = self.segments, self.nodes, self.nodes.fit, self.heap
         of_site = nodes.requests_of_site(k)
         total, n_offering, start_s = 0, 0, from_s

@@ -26,11 +26,11 @@ class NodeTable(NamedTuple):
     gpu_type: Ints2
     """By node and GPU: one bit for the type of each; 0 where there is none."""
     gpu_free: Ints2
-    """In thousandths."""
+    """What is left of each GPU, in thousandths."""
     gpu_chunks: Ints2
     """Running chunks by node and number of GPUs, part of one in column 0."""
     n_chunks: Ints
-    """Running on each node."""
+    """Running chunks on each node."""
     largest: Floats
     """The largest capacity of a node; of GPUs, in thousandths, last."""
     site: Ints2
@@ -54,7 +54,7 @@ class Kinds:
     def add(
         self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags
     ) -> int:
-        """Another kind; `gpus` are their number, share and types. Returns its number."""
+        """Add a kind; `gpus` are its number, share and types of GPUs. Returns its number."""
         k = self.n
         if k == self.gpus.shape[0]:
             self.need, self.eligible = larger(self.need, 2 * k), larger(self.eligible, 2 * k)
@@ -109,7 +109,7 @@ class NodeState:
         return NodeState(deepcopy(self.table), self.kinds)
 
     def make_room(self) -> None:
-        """For all kinds of requests."""
+        """Make room for all kinds of requests."""
         n = self.kinds.gpus.shape[0]
         if n > self.total.shape[0]:
             self.fit, self.total, self.seen = larger(self.fit, n), larger(self.total, n), larger(self.seen, n)
@@ -179,7 +179,7 @@ class NodeState:
         return best
 
     def gpu_chunks_that_fit(self, k: int, n: int, most: int) -> int:
-        """At most `most`. Of several GPUs each is a whole one, which is enough once."""
+        """How many chunks fit by their GPUs, at most `most`. Each of several GPUs is a whole one."""
         kinds, n_fit = self.kinds, 0
         for d in range(self.n_gpus):
             if self.gpu_type[n, d] & kinds.gpu_types[k]:

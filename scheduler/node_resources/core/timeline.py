@@ -41,7 +41,7 @@ class Segments:
         return x
 
     def forget_past(self, place: int, now_s: float) -> None:
-        """Remove what has ended."""
+        """Remove the segments that are over."""
         x = self.first[place]
         while self.next[x] != NONE and self.start_s[self.next[x]] <= now_s:
             following = self.next[x]
@@ -125,7 +125,7 @@ class Timeline:
         self.next_of_job, self.next_on_node = larger(self.next_of_job, n), larger(self.next_on_node, n)
 
     def new_use(self, node: int, chunks: int, gpus: int, kind: int, following: int) -> int:
-        """Of which `following` is the job's next."""
+        """Add a use, whose next one of the same job is `following`."""
         use = self.spare
         if use != NONE:
             self.spare = self.next_of_job[use]
@@ -209,12 +209,12 @@ class Timeline:
         return True
 
     def has_gained(self, place: int) -> None:
-        """More may fit there."""
+        """Note that more may fit in a place."""
         self.clock += 1
         self.version[place] = self.clock
 
     def put_in(self, first: int, start_s: float, end_s: float) -> None:
-        """The uses of a job, by its first one, begin and end at these times."""
+        """Enter the uses of a job, by its first one, with this start and end."""
         use = first
         while use != NONE:
             self.start_s[use], self.end_s[use] = start_s, end_s
@@ -226,7 +226,8 @@ class Timeline:
             use = self.next_of_job[use]
 
     def lift(self, first: int) -> None:
-        """The opposite of `put_in`, for a trial: it or `stay_out` follows before another job is lifted."""
+        """Take out the uses of a job for a trial: `put_in` or `stay_out` follows before another job is
+        lifted."""
         use = first
         while use != NONE:
             self.shift(use, self.start_s[use], self.end_s[use], -1)
@@ -242,19 +243,19 @@ class Timeline:
             use = self.next_of_job[use]
 
     def stay_out(self, first: int) -> None:
-        """The uses of a job that was lifted do not return."""
+        """Leave out the uses of a job that was lifted."""
         use = first
         while use != NONE:
             self.has_gained(self.node[use])
             use = self.next_of_job[use]
 
     def take_out(self, first: int) -> None:
-        """The opposite of `put_in`."""
+        """Take out the uses of a job: the opposite of `put_in`."""
         self.lift(first)
         self.stay_out(first)
 
     def drop(self, first: int) -> None:
-        """The rows of the uses of a job are spare."""
+        """Free the rows of a job's uses."""
         last = first
         while self.next_of_job[last] != NONE:
             last = self.next_of_job[last]
@@ -266,7 +267,7 @@ class Timeline:
         self.drop(first)
 
     def end_at(self, first: int, end_s: float) -> bool:
-        """The uses of a job end at another time. Returns whether there is room for them."""
+        """Change the end of a job's uses. Returns whether there is room for them."""
         has_room, use = True, first
         while use != NONE:
             before_s = self.end_s[use]
@@ -282,7 +283,7 @@ class Timeline:
         return has_room
 
     def write_gpu_chunks(self, n: int, from_s: float, until_s: float) -> None:
-        """Those of the uses of node n between two times, as what runs there."""
+        """Write the chunks with GPUs of node n's uses between two times, as what runs there."""
         nodes, kinds, use = self.nodes, self.nodes.kinds, self.first_on_node[n]
         for column in range(nodes.n_gpus + 1):
             nodes.gpu_chunks[n, column] = 0

@@ -100,8 +100,8 @@ class SharedCluster:
         return True
 
     def load_of_set(self, row: int, n: int) -> float:
-        """Of the most loaded of the nodes that carry the same jobs as node n, the lowest of them; NONE if
-        the job does not match them."""
+        """The load of the most loaded of the nodes that carry the same jobs as node n, if n is the lowest of
+        them; NONE if the job does not match them."""
         wanted, first, load = self.tasks[row], self.jobs_on[n, 0], 0.0
         for y in range(self.n_jobs[n]):
             if self.tasks[self.jobs_on[n, y]] != wanted:
@@ -125,7 +125,7 @@ class SharedCluster:
         return node_selection == UNIFORM_ELSE_NORMAL and self.least_loaded(row, chosen, False)
 
     def add_up(self, n: int) -> None:
-        """Sums in order of start, so that they do not depend on earlier jobs."""
+        """Add up the load of a node in order of start, so that it does not depend on earlier jobs."""
         cpu = memory_mb = 0.0
         for x in range(self.n_jobs[n]):
             cpu += self.needs_cpu[self.jobs_on[n, x]]
@@ -154,7 +154,7 @@ class SharedCluster:
             self.add_up(n)
 
     def carry_as(self, other: SharedCluster) -> None:
-        """The same jobs as on the nodes of another cluster."""
+        """Carry the same jobs as another cluster."""
         for n in range(self.n_nodes):
             self.n_jobs[n], self.cpu[n], self.memory_mb[n] = other.n_jobs[n], other.cpu[n], other.memory_mb[n]
             for x in range(other.n_jobs[n]):

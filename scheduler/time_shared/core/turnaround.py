@@ -40,7 +40,8 @@ class Forecasts:
         self.known_s[row] = now_s
 
     def past_slowdown(self, row: int) -> float:
-        """That of past runs of its kind, by the most parallel jobs on one of its nodes; 0 = unknown."""
+        """The slowdown in past runs of the job's kind, by the most parallel jobs on one of its nodes; 0 =
+        unknown."""
         most = 0
         for x in range(self.cluster.tasks[row]):
             most = max(most, self.cluster.n_jobs[self.cluster.nodes_of[row, x]])

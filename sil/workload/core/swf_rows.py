@@ -5,7 +5,8 @@ from __future__ import annotations
 from scheduler.core.arrays import Floats2, Ints
 
 MOST_DIGITS = 15
-"""A number of so many digits, divided by a power of ten, is rounded once, as every other reader rounds it."""
+"""The most digits of a number that is read here: divided by a power of ten, it is rounded once, as every
+other reader rounds it."""
 NOT_PLAIN = -1
 
 

@@ -20,7 +20,8 @@ class PolicyLoop(LoopOnIdenticalNodes):
     """A replay of which a policy decides the rounds."""
 
     def go_on(self, views: Views, at: int) -> int:
-        """Until a job in the window fits when a round is due, or all jobs have ended. Returns the state."""
+        """Go on until a job in the window fits when a round is due, or all jobs have ended. Returns the
+        state."""
         while not self.is_over():
             kind = self.next_event()
             if self.now_s == inf:
@@ -39,7 +40,7 @@ class PolicyLoop(LoopOnIdenticalNodes):
         return ALL_ENDED
 
     def answered(self, views: Views, at: int, row: int) -> int:
-        """The job in a row starts, or none any more in this pass. Returns the state."""
+        """Start the job in a row, or end the pass. Returns the state."""
         if row < views.window:
             views.choose(self.nodes, at, row, self.now_s)
             if views.observe(self.nodes, at, self.now_s) > 0:
@@ -87,7 +88,7 @@ class PolicyAnswers:
         return row
 
     def give(self, replays: list[PolicyLoop | None], views: Views) -> None:
-        """Replays that ask go on with their actions; the facts are those since the last action."""
+        """Let replays that ask go on with their actions; the facts are those since the last action."""
         for at, replay in enumerate(replays):
             if replay is not None:
                 self.go_on(replay, views, at)

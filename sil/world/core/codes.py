@@ -10,7 +10,7 @@ ARRIVED, STARTED, ENDED, REFUSED = range(4)
 """Codes of facts."""
 
 USER, ACTUAL, HISTORY = range(3)
-"""Who estimates."""
+"""Codes of run-time estimators."""
 
 GOES_ON, ASKS = PAUSE, 7
 """States of a replay with a policy, besides those in which the loop returns: it is to go on; the policy is to

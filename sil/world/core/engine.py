@@ -15,7 +15,7 @@ class Stuck(RuntimeError):
 
 
 def ranks(order: Order) -> list[int]:
-    """By kind of event of the loop."""
+    """The rank of each kind of event of the loop."""
     return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import log1p
 
 OF_SIZE, OF_ESTIMATE, OF_WAIT, FITS, IS_IN_TIME = range(5)
-"""Of a job: nodes, as a share of all; estimated run time and time waited, scaled; 1 if the job fits now; 1 if
-it also does not delay the first waiting job, by the reservation of EASY."""
+"""Columns of a job: nodes, as a share of all; estimated run time and time waited, scaled; 1 if the job fits
+now; 1 if it also does not delay the first waiting job, by the reservation of EASY."""
 
 OF_FREE, OF_WAITING, OF_RESERVATION, OF_SPARE, OF_HORIZONS = range(5)
-"""Of the machine: free nodes, as a share of all; n / (n + window) for n waiting jobs; the time to the
+"""Columns of the machine: free nodes, as a share of all; n / (n + window) for n waiting jobs; the time to the
 reservation of the first one, scaled; the nodes that are spare then, as a share of all; from OF_HORIZONS on
 the nodes that are expected to be free at each of HORIZONS_S from now, as a share of all."""
 

@@ -19,14 +19,14 @@ class RigidJobs(NamedTuple):
     submit_s: Floats
     run_s: Floats
     size: Ints
-    """In nodes, or chunks."""
+    """The nodes or chunks that a job requests."""
     kind: Ints
     """Of request, on nodes of which jobs use parts."""
     limit_s: Floats
     user: Ints
-    """By number from 0 on; -1 = unknown."""
+    """The number of the user, from 0 on; -1 = unknown."""
     refused: Flags
-    """By the manager, when they arrive."""
+    """Whether the manager refuses the job when it arrives."""
 
     @property
     def n_users(self) -> int:
@@ -34,8 +34,9 @@ class RigidJobs(NamedTuple):
 
     @classmethod
     def of(cls, log: pl.DataFrame) -> RigidJobs:
-        """From columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be there:
-        chunks instead of processors, kind, and refused. Arrays are those of the log where these can be."""
+        """The jobs in columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be
+        there: chunks instead of processors, kind, and refused. Arrays are those of the log where these can
+        be."""
         # Without threads of Polars, which an environment in a forked process does not have.
         n, names, user, estimate_s = (
             len(log),
@@ -60,7 +61,7 @@ class RigidJobs(NamedTuple):
         return cls(*map(_fixed, columns))
 
     def between(self, begin: int, end: int) -> RigidJobs:
-        """Those in places from `begin` on, before `end`: views of the same arrays."""
+        """The jobs in places from `begin` on, before `end`: views of the same arrays."""
         columns: Iterable[Any] = (column[begin:end] for column in self)
         return RigidJobs(*columns)
 

@@ -34,8 +34,8 @@ from sil.world.core.jobs import RigidJobs
 from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
 
 PAUSE_AFTER = 10_000_000
-"""Steps, about one for each waiting job at each event, after which signals are handled: some tenths of a
-second at most."""
+"""The number of steps, about one for each waiting job at each event, after which signals are handled: some
+tenths of a second at most."""
 
 
 class Estimators:
@@ -48,7 +48,8 @@ class Estimators:
         self.last_s, self.more_s = np.zeros((n_users, LAST_RUNS)), np.array(MORE_S)
 
     def first_s(self, limit_s: float, run_s: float, user: int) -> float:
-        """Of a job that arrives, with the user's estimate `limit_s`; the user is -1 if unknown."""
+        """The estimate of a job that arrives, with the user's estimate `limit_s`; the user is -1 if
+        unknown."""
         if self.by == ACTUAL:
             return run_s
         if self.by == HISTORY and user >= 0 and self.n_last[user] == LAST_RUNS:
@@ -115,7 +116,7 @@ class Loop:
         """Add what the job in row x of `started` uses to the newest fact."""
 
     def carry_out(self, n_started: int) -> None:
-        """The jobs of a decision start."""
+        """Start the jobs of a decision."""
         q, facts, now_s = self.queue, self.facts, self.now_s
         facts.decided(now_s, q.n_waiting, n_started)
         q.start(n_started, now_s)
@@ -152,7 +153,8 @@ class Loop:
             slot = q.overdue(now_s)
 
     def is_endless(self) -> bool:
-        """One more idle round: whether there were too many, without the time passing that they may take."""
+        """Count an idle round. Returns whether there were too many, without the time passing that they may
+        take."""
         n = self.n_idle
         if n == 0:
             self.idle_since_s = self.now_s
@@ -166,7 +168,7 @@ class Loop:
         return True
 
     def happens(self, kind: int) -> None:
-        """An event that is no round."""
+        """Handle an event that is no round."""
         q, now_s = self.queue, self.now_s
         if kind == WAKE_UP:
             self.wake_up_s = inf
@@ -194,7 +196,7 @@ class Loop:
             q.ended(slot)
 
     def note_what_is_due(self) -> None:
-        """After an event: whether a round is, and when the queue is to be woken up."""
+        """After an event, note whether a round is due, and when the queue is to be woken up."""
         if not self.round_is_due and self.queue.wants_round:
             self.round_is_due, self.round_s = True, self.now_s
         wakes_s = self.queue.wakes_at_s()
@@ -208,7 +210,7 @@ class Loop:
         return self.next_job == self.n_jobs and self.n_unfinished == 0 and not self.round_is_due
 
     def hand_over(self) -> Facts:
-        """The facts so far; others take their place."""
+        """Return the facts so far, and begin new ones."""
         facts = self.facts
         self.facts = Facts(facts.room)
         return facts

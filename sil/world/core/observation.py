@@ -105,7 +105,7 @@ class Views:
         return n_fitting
 
     def clear_rows(self, at: int, n_rows: int) -> None:
-        """Behind the rows in use."""
+        """Clear the rows behind those in use."""
         for row in range(n_rows, self.n_rows[at]):
             for column in range(N_OF_JOB):
                 self.jobs[at, row, column] = 0.0
@@ -135,20 +135,20 @@ class Views:
         return row
 
     def choose(self, q: IdenticalNodes, at: int, row: int, now_s: float) -> None:
-        """The job in a row starts."""
+        """Start the job in a row."""
         x, size = q.starting.n, q.start_one(self.places[at, row])
         q.releases.expect(now_s + q.starting.takes_s[x], size)
         self.n_left[at] -= size
 
     def end_pass(self, q: IdenticalNodes, now_s: float) -> int:
-        """The queue is as before the pass. Returns how many jobs start."""
+        """Restore the queue as it was before the pass. Returns how many jobs start."""
         for x in range(q.starting.n):
             q.releases.forget(now_s + q.starting.takes_s[x])
         q.put_back()
         return q.starting.n
 
     def write_nothing(self, at: int) -> None:
-        """There is nothing to see, and only to wait."""
+        """Show nothing, and allow only to wait."""
         self.clear_rows(at, 0)
         for column in range(self.machine.shape[1]):
             self.machine[at, column] = 0.0

@@ -17,7 +17,7 @@ from sil.world.core.loop import Loop
 
 
 def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueueCodes) -> OnNodes:
-    """An empty one. The selection must be a compiled one."""
+    """An empty queue. The selection must be a compiled one."""
     queue, weights = OnNodes(nodes.state, policy), weights_of(selection, nodes)
     if policy.backfilling == CONSERVATIVE:
         window = nodes.state.alongside()
@@ -35,7 +35,7 @@ class LoopOnNodes(Loop):
         self.nodes = nodes
 
     def note_use(self, x: int) -> None:
-        """Shares of nodes, and the cores of whole nodes, if these were requested."""
+        """Add shares of nodes, and the cores of whole nodes, if these were requested."""
         q, facts = self.nodes, self.facts
         begin, after = q.row_before(x), q.after[x]
         for row in range(begin, after):
@@ -44,7 +44,7 @@ class LoopOnNodes(Loop):
             facts.whole_cores[facts.n - 1] = self.whole_cores(begin, after)
 
     def whole_cores(self, begin: int, after: int) -> int:
-        """Of whole nodes, rounded half to even."""
+        """The cores of whole nodes, rounded half to even."""
         total = 0
         for row in range(begin, after):
             total += self.nodes.nodes.capacity[self.nodes.rows.node[row], CORES]

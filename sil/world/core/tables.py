@@ -25,7 +25,7 @@ _EVENTS = pa.array(EVENTS.categories.to_list(), pa.large_string())
 _CODE_OF = np.array(
     [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)], np.uint8
 )
-"""By code of the loop: ARRIVED, STARTED, ENDED, REFUSED."""
+"""The code of a fact in a trace, by its code in the loop: ARRIVED, STARTED, ENDED, REFUSED."""
 
 
 @dataclass(frozen=True)

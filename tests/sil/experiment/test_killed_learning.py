@@ -46,7 +46,7 @@ main()
 PLACES = (
     ("after", "sil.workers.store:Store.remove"),
     ("after", "sil.experiment.run:write_results"),
-    ("before", "sil.experiment.run:Teacher.finish"),
+    ("before", "sil.experiment.run:Teacher.__exit__"),
     ("before", "sil.experiment.run:write_trace"),
     ("before", "sil.experiment.run:render"),
     ("after", "sil.experiment.run:render"),

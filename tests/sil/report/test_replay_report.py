@@ -139,7 +139,7 @@ def test_an_interval_needs_eight_blocks_and_some_that_differ(n: int, later_days:
     assert is_given or not found.difference.excludes_zero
 
 
-def test_blocks_that_differ_at_random_are_seldom_second_channel() -> None:
+def test_blocks_that_differ_at_random_are_seldom_told_apart() -> None:
     """Of intervals by a bootstrap, 8 to 10 % excluded a true difference of 0, with 8 blocks of a week."""
     rng, false, days = np.random.default_rng(5), 0, np.arange(FEWEST_BLOCKS)
     for _ in range(tries := up_to(400)):

@@ -264,8 +264,8 @@ def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest
     [
         (["light-to-heavy"], "has 142 machines, but this computer"),
         (["unreliable-site"], "simulated failures or monitor errors"),
-        (["shared-nodes"], "has nodes that jobs share; live runs are on dedicated"),
-        (["gpu-cluster"], "has nodes that jobs share; live runs are on dedicated"),
+        (["shared-nodes"], "has nodes, not machines; live runs are on dedicated"),
+        (["gpu-cluster"], "has nodes, not machines; live runs are on dedicated"),
         (["--scheduler", "batsim: ls mine.py"], "is a whole resource manager"),
         (["--scheduler", "easy"], "needs one that maps jobs to machines"),
         (["no-such-experiment"], "there is no file no-such-experiment"),

@@ -18,11 +18,12 @@ PREEMPTED, LOST = CODES[Fact.RUN_PREEMPTED], CODES[Fact.RUN_LOST]
 DOWN, UP = CODES[Fact.MACHINE_DOWN], CODES[Fact.MACHINE_UP]
 STOPPED, CONTINUED = CODES[Fact.RUN_STOPPED], CODES[Fact.RUN_CONTINUED]
 DONE = 255
-"""In place of the code of a fact that was followed before those of its instant that come earlier."""
+"""Replaces the code of a fact that was followed before those of its instant that come earlier."""
 
 UNKNOWN, RUNNING = 0, 1
-"""Places of a job that did not arrive or is over, and RUNNING + row if it has that row of the runs. That of a
-job that waits is negative: -1 - the number of its request. One whose run was interrupted waits again."""
+"""The states of a job: UNKNOWN if it did not arrive or is over, RUNNING + row if it has that row of the runs.
+That of a job that waits is negative: -1 - the number of its request. One whose run was interrupted waits
+again."""
 
 JOB, RUN, REQUEST, BEGIN, AFTER = range(5)
 """Columns of runs; the last two are the rows of what it holds."""
@@ -40,7 +41,7 @@ class CleanFacts:
     """The jobs that wait and run. The places of jobs are those of the numbers from `least` on."""
 
     def __init__(self, n_machines: int, width: int) -> None:
-        """What runs hold are rows of this width."""
+        """What runs hold is in rows of this width."""
         self.down = np.zeros(n_machines, np.uint8)
         self.held = np.zeros((0, width), np.int64)
         self.n_waiting, self.n_running, self.last_run = 0, 0, -1
@@ -52,7 +53,7 @@ class CleanFacts:
         return False
 
     def give_back(self, begin: int, after: int, request: int) -> None:
-        """The rows are held no more."""
+        """Free the rows."""
 
     def row_of(self, job: int, run: int) -> int:
         """The row of a run of a job; NONE if it is not running."""
@@ -155,7 +156,7 @@ class CleanFacts:
         return len(kept)
 
     def make_places(self, least: int, n: int) -> None:
-        """For jobs of the numbers from `least` on."""
+        """Make places for jobs of the numbers from `least` on."""
         old = np.asarray(self.place_of)
         (there,) = np.nonzero(old)
         self.place_of = integers(n)
@@ -198,7 +199,7 @@ class CleanOnNodes(CleanFacts):
     of them."""
 
     def __init__(self, specification: Ints, room: Ints2, gpu_types: Ints2, of_site: Ints) -> None:
-        """Of each node: the number of its specification, the amounts of its resources, and the bits of the
+        """For each node: the number of its specification, the amounts of its resources, and the bits of the
         types of its GPUs, 0 where it has no more."""
         CleanFacts.__init__(self, len(specification), 3)
         self.specification, self.room, self.of_site = specification, room, of_site
@@ -232,7 +233,7 @@ class CleanOnNodes(CleanFacts):
         return bool(n_chunks == self.requests[request, N_CHUNKS])
 
     def take_on(self, node: int, chunks: int, request: int) -> bool:
-        """All but GPUs. An exclusive job leaves the amounts as they are, since no other may take any."""
+        """Take all but GPUs. An exclusive job leaves the amounts as they are, since no other may take any."""
         if self.whole[node]:
             return False
         if self.requests[request, EXCLUSIVE]:
