@@ -438,7 +438,7 @@ def test_the_same_log_again_is_refused(session: Session, tmp_path: Path) -> None
 def test_a_site_of_machines_keeps_one_job_per_machine_and_says_so(session: Session, tmp_path: Path) -> None:
     put_site(session, read(changed('name = "small"', 'name = "ours"', SMALL), tmp_path))
     (note,) = imported(session, [Row("1", "f1", 0, 60), Row("2", "f[1-2]", 60, 90)], tmp_path).notes
-    assert note.startswith("the site 'ours' has machines but no partitions: each job is taken to have its")
+    assert note.startswith("the site 'ours' has machines but no partitions: each job is assumed to have its")
     assert file_of(session).partitions == ()
 
 
