@@ -160,7 +160,7 @@ def test_a_violation_ends_with_one_and_is_replayed_by_the_command_that_is_printe
     replay = re.search(r"Replay: (sil swarm --case '[^']+')", told).group(1)  # type: ignore[union-attr]
     assert Path(f"found cases/seed-{seed}.json").exists()
     again = sil(*shlex.split(replay)[1:])
-    assert again.exit_code == 1
+    assert again.exit_code == 1, told
     assert f"Fault: {rule}" in " ".join(again.stderr.split())
     as_json = json.loads(sil(*shlex.split(replay)[1:], "--json").stdout)
     assert as_json["violation"]["rule"] == rule
@@ -242,7 +242,7 @@ def test_a_users_manager_with_a_bug_is_named_with_a_replay_that_works(own: str, 
     replay = re.search(r"Replay: (sil swarm '[^']+' --case sil-swarm/seed-\d+.json)", told)
     assert replay is not None, told
     again = sil(*shlex.split(replay.group(1))[1:])
-    assert again.exit_code == 1
+    assert again.exit_code == 1, told
     assert "Fault: " in again.stderr
     (path,) = [part for part in shlex.split(replay.group(1)) if part.endswith(".json")]
     assert f"sil swarm '{name}' --case FILE" in " ".join(the_sentence(sil("swarm", "--case", path)).split())
