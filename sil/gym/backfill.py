@@ -20,9 +20,8 @@ from sil.runs.compiled import CODES
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.core.asking import PolicyAnswers, PolicyLoop
-from sil.world.core.codes import ALL_ENDED, GOES_ON, NO_JOB, STUCK
+from sil.world.core.codes import ALL_ENDED, GOES_ON, N_OF_JOB, N_OF_MACHINE, NO_JOB, STUCK
 from sil.world.core.engine import ranks
-from sil.world.core.features import N_OF_JOB, N_OF_MACHINE
 from sil.world.core.jobs import RigidJobs
 from sil.world.core.observation import Views
 from sil.world.events import ORDERS

@@ -18,7 +18,7 @@ import sil
 import sil.gym as sil_gym
 from sil.workload.job_log import JobLog
 from sil.workload.slices import check_weeks, weeks_of
-from sil.world.core.features import N_OF_JOB, N_OF_MACHINE
+from sil.world.core.codes import N_OF_JOB, N_OF_MACHINE
 
 Numbers = NDArray[np.float64]
 Seen = Mapping[str, NDArray[Any]]

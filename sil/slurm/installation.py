@@ -1,5 +1,5 @@
-"""Slurm on this computer: its executables, their release, what proves which they are; and what its daemons
-need to run: a temporary directory, loopback ports, a user."""
+"""The Slurm installation on this computer: its executables, their release and their digests; and the runtime
+environment of its daemons: a temporary directory, loopback ports, and a user."""
 
 from __future__ import annotations
 

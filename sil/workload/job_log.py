@@ -18,7 +18,7 @@ from scheduler.model import ANYONE
 from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock, moment_of
 from sil.trace.log_ids import LOG_ID, LogIds, column_of
-from sil.trace.stream import Pages
+from sil.workload.mapped_columns import Pages
 from site_db.files.formats import is_whole
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import Charged

@@ -18,9 +18,9 @@ import polars as pl
 
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
-from sil.trace.stream import ColumnFiles
 from sil.workload.core.swf_rows import read_rows
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
+from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.settings import Rules
 from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_of
 from sil.workload.swf_writing import TITLES, KeptSwf

@@ -1,4 +1,8 @@
-"""Codes of the compiled loop."""
+"""Codes of the compiled loop, and the columns of what a policy sees of a queue of identical nodes."""
+
+from __future__ import annotations
+
+from math import log1p
 
 ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
 """Kinds of events."""
@@ -18,3 +22,18 @@ choose."""
 
 NO_ANSWER = -1
 NO_JOB = -1
+
+OF_SIZE, OF_ESTIMATE, OF_WAIT, FITS, IS_IN_TIME = range(5)
+"""Columns of a job: nodes, as a share of all; estimated run time and time waited, scaled; 1 if the job fits
+now; 1 if it also does not delay the first waiting job, by the reservation of EASY."""
+
+OF_FREE, OF_WAITING, OF_RESERVATION, OF_SPARE, OF_HORIZONS = range(5)
+"""Columns of the machine: free nodes, as a share of all; n / (n + window) for n waiting jobs; the time to the
+reservation of the first one, scaled; the nodes that are spare then, as a share of all; from OF_HORIZONS on
+the nodes that are expected to be free at each of HORIZONS_S from now, as a share of all."""
+
+HORIZONS_S = (600.0, 3_600.0, 14_400.0, 86_400.0)
+N_OF_JOB, N_OF_MACHINE = 5, OF_HORIZONS + len(HORIZONS_S)
+
+LARGEST = log1p(365.0 * 86_400.0)
+"""The scaled time of a year."""

@@ -17,7 +17,7 @@ from scheduler.core.arrays import integers
 from scheduler.core.codes import NONE
 from scheduler.core.identical import IdenticalNodes
 from scheduler.core.waiting_tree import after
-from sil.world.core.features import (
+from sil.world.core.codes import (
     FITS,
     HORIZONS_S,
     IS_IN_TIME,

@@ -84,7 +84,8 @@ class ExecutionModel(ABC):
     def resume(self, run: RunId, now_s: float) -> DispatchOrder:
         """Let a suspended run continue. Returns the order that started it. Raises SchedulerFault if it
         cannot."""
-        raise NotImplementedError("runs on these machines cannot be suspended")  # as above
+        # Not reached either: only what was suspended is resumed.
+        raise NotImplementedError("runs on these machines cannot be resumed")
 
     @abstractmethod
     def runs_hit_by(self, subject: int | str) -> list[RunId]:

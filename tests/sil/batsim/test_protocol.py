@@ -1,4 +1,4 @@
-"""Tests for the Batsim protocol: the events that a scheduler receives, and the effects of its decisions."""
+"""A Batsim scheduler receives the events of its protocol, and its decisions are carried out."""
 
 from __future__ import annotations
 

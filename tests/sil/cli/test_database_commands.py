@@ -1,4 +1,4 @@
-"""Tests for the `sil db` commands: output, exit codes, and error messages."""
+"""The `sil db` commands print the documented output, exit codes and error messages."""
 
 from __future__ import annotations
 

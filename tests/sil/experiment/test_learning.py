@@ -1,4 +1,4 @@
-"""Tests for experiments that learn: estimates come from a database, which receives the completed runs."""
+"""Experiments that learn get estimates from a database and record the completed runs there."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sil.gym as sil_gym
-from sil.world.core.features import IS_IN_TIME
+from sil.world.core.codes import IS_IN_TIME
 
 Seen = dict[str, NDArray[Any]]
 Step = tuple[Seen, float, bool, dict[str, Any]]

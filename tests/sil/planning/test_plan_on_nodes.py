@@ -1,4 +1,4 @@
-"""Tests for `sil plan` on sites with nodes: known answers, demand forecasts, and error messages."""
+"""`sil plan` finds known answers on sites with nodes, forecasts demand, and rejects invalid plans."""
 
 from __future__ import annotations
 

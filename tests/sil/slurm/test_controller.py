@@ -1,4 +1,4 @@
-"""Tests for an unmodified slurmctld in simulated time: startup, job submission, failures, and cleanup."""
+"""An unmodified slurmctld runs in simulated time: it starts, accepts jobs, fails and stops cleanly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests for swarm testing and `sil swarm`: seeded bugs are found and reported."""
+"""`sil swarm` finds seeded bugs and reports them with a case that reproduces them."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from scheduler import UserError
 from scheduler.node_request import Node, Request
-from sil.trace import stream
-from sil.workload import swf
+from sil.workload import mapped_columns, swf
 from sil.workload.job_log import LARGEST, SCHEMA, JobLog
 from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
@@ -596,7 +595,7 @@ def test_a_long_log_is_read_without_room_for_temporary_files(
     monkeypatch.setattr(swf, "PART", 100)
     path = log_file(tmp_path, *[job(job=k) for k in range(1, 9)])
     in_parts = read_swf(path)
-    monkeypatch.setattr(stream, "TemporaryFile", no_room)
+    monkeypatch.setattr(mapped_columns, "TemporaryFile", no_room)
     assert read_swf(path).jobs.equals(in_parts.jobs)
 
 

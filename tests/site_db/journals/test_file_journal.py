@@ -1,4 +1,4 @@
-"""Tests for file journals: truncated, corrupt and unrelated files, locks, and full disks."""
+"""A file journal survives truncation and full disks, and refuses corrupt or unrelated files."""
 
 from __future__ import annotations
 
