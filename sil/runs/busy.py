@@ -1,6 +1,6 @@
 """A job of known length: it keeps a core busy until a given time of the computer's monotonic clock.
 
-Run as a file, `python kernel.py UNTIL_S`, so that it starts in a few milliseconds.
+Run as a file, `python busy.py UNTIL_S`, so that it starts in a few milliseconds.
 """
 
 import sys
