@@ -24,7 +24,7 @@ from site_db.site_file.tables import SiteFile
 def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Sequence[Option]) -> Mistakes:
     today = site.scenario(AS_IT_IS)
     has_nodes = today.in_use.has_nodes
-    yield from plan.without_effect(has_nodes)
+    yield from plan.without_effect()
     for k, goal in enumerate(plan.goals):
         yield from _of_goal(k, goal, today)
     if plan.retire is not None:

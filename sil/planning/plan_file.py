@@ -156,7 +156,6 @@ WITHOUT_EFFECT_ON_A_LOG = (
 """Settings of runs that do not apply to rigid jobs on free nodes."""
 WITHOUT_EFFECT_ON_OBSERVED_JOBS = ("run_times", "nodes.time_limits")
 """Settings that do not apply to jobs with the run times of a log or a history."""
-WITHOUT_EFFECT_ON_MACHINES = ("nodes.estimates", "nodes.time_limits")
 
 
 class Plan(RunSettings):
@@ -262,13 +261,11 @@ class Plan(RunSettings):
         """The years for which running costs count, as text."""
         return "1 year" if self.years == 1 else f"{self.years:g} years"
 
-    def without_effect(self, on_nodes: bool = False) -> Mistakes:
-        """Settings that differ from the default and have no effect with this forecast; `on_nodes` is whether
-        the site is one of nodes."""
+    def without_effect(self) -> Mistakes:
+        """Settings that differ from the default and have no effect with this forecast."""
         for applies, keys, on in (
             (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
             (self.observed is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
-            (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
         ):
             for key in changed_keys(self, keys if applies else ()):
                 yield tuple(key.split(".")), f"{key} has no effect on {on}; leave it out"

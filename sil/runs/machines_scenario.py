@@ -36,6 +36,9 @@ class MachinesScenario(Scenario):
 
     kind = Kind.MAPPING
     purpose = "an experiment on the machines of a site"
+    where = "on machines, of which jobs request no parts"
+    without_effect = ("nodes",)
+    queues_have_schedulers = True
 
     @property
     def resources(self) -> ResourceNames:

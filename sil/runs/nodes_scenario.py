@@ -19,8 +19,7 @@ from sil.runs.free_nodes import FreeNodesModel
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
-from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, controllers
-from sil.settings.experiment_file import changed_keys
+from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers
 from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
@@ -32,9 +31,6 @@ from site_db.site_file.nodes import first_of, never_satisfied, requests_at
 
 if TYPE_CHECKING:
     from sil.slurm.world import SlurmWorld
-
-WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "preemption.gain", "experience")
-"""Settings that apply only where jobs are mapped to machines."""
 
 
 class Arriving(NamedTuple):
@@ -51,6 +47,9 @@ class NodesScenario(Scenario):
 
     kind = Kind.FREE_NODES
     purpose = "an experiment on the nodes of a site with partitions"
+    where = "on nodes, where nothing is planned"
+    without_effect = ("planned_starts", "preemption.least_gain_s", "preemption.gain", "experience")
+    refused = NO_REQUESTS
 
     @property
     def cluster(self) -> SiteNodes:
@@ -177,30 +176,13 @@ class NodesScenario(Scenario):
                 )
 
     def _mistakes(self) -> Mistakes:
-        site, experiment = self.in_use.site, self.experiment
-        found = super()._mistakes()
-        found += self._mistakes_in_faults(self.cluster.nodes, f"the site '{site.name}'")
+        experiment, found = self.experiment, super()._mistakes()
+        found += self._mistakes_in_faults(self.cluster.nodes, f"the site '{self.in_use.site.name}'")
         for scheduler in self.schedulers:
-            if isinstance(scheduler, BatsimProgram):
-                sentence = (
-                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and "
-                    f"GPUs, and the site '{site.name}' has nodes that jobs share"
-                )
-                found.append((("schedulers", scheduler.label), sentence))
-            elif isinstance(scheduler, SlurmProgram) and scheduler.program.path is None:
+            if isinstance(scheduler, SlurmProgram) and scheduler.program.path is None:
                 found += (
                     (("schedulers", scheduler.label), why) for why in self._not_of_partitions(scheduler)
                 )
-        found += [
-            (tuple(key.split(".")), f"{key} has no effect on nodes, where nothing is planned; leave it out")
-            for key in changed_keys(experiment, WITHOUT_EFFECT)
-        ]
-        for policy, own in self.in_use.queues:
-            if own is not None:
-                sentence = (
-                    f"queue '{policy.name}' has a scheduler of its own; on nodes, one serves all queues"
-                )
-                found.append((("queues",) if experiment.queues else ("site",), sentence))
         if experiment.replications > 1 and self.in_use.log is not None and not self.weeks:
             sentence = (
                 f"replications is {experiment.replications}, but all of a log is one replication; give "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -23,14 +23,16 @@ from sil.outcome.statistics import Sample
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
 from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
-from sil.runs.under_test import Find, InProcess, UnderTest, resolve, resolve_all
+from sil.runs.under_test import NO_PROGRAM, Find, InProcess, Refused, UnderTest, resolve, resolve_all
 from sil.settings.experiment_file import (
     EmpiricalTable,
     Experiment,
     PoissonTable,
     VariationTable,
+    changed_keys,
     read_experiment,
 )
+from sil.settings.time_shared_table import KindTable
 from sil.site.site_in_use import ResourceNames, SiteInUse
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
@@ -74,11 +76,19 @@ class Scenario(ABC):
     kind: ClassVar[Kind]
     purpose: ClassVar[str]
     """What schedulers of that kind are needed for, in error messages."""
+    where: ClassVar[str]
+    """Where jobs run, in error messages."""
+    without_effect: ClassVar[tuple[str, ...]] = ()
+    """Settings that are refused, since they have no effect there."""
+    refused: ClassVar[Refused] = NO_PROGRAM
+    """Programs that cannot be used there."""
+    queues_have_schedulers: ClassVar[bool] = False
+    """Whether a queue may have a scheduler of its own."""
 
     @classmethod
     def of(cls, experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Self:
         """Resolve an experiment at its site. Raises DoesNotFit with all that does not fit."""
-        schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose, find)
+        schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose, find, cls.refused)
         n_runs = experiment.replications * len(experiment.points)
         for scheduler in schedulers if n_runs > 1 else ():
             if (why := scheduler.why_not_in_many(f"this experiment has {n_runs}")) is not None:
@@ -151,6 +161,10 @@ class Scenario(ABC):
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is down, changed or left out, and why."""
+        for policy, own in () if self.queues_have_schedulers else self.in_use.queues:
+            if own is not None:
+                one = f"{self.where}, one scheduler serves all queues"
+                yield f"the scheduler '{own}' of the queue '{policy.name}' is not used: {one}"
         if down := self.in_use.down:
             more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
             names = ", ".join(down[:MAX_NAMES]) + more
@@ -263,6 +277,13 @@ class Scenario(ABC):
         has_lines = self.kind is Kind.MAPPING
         return faults.mistakes(self.experiment, self.in_use, self.schedulers, machines, owner, has_lines)
 
+    def _without_effect(self) -> Mistakes:
+        experiment, refused = self.experiment, self.without_effect
+        tables = tuple(f"{key}." for key in refused)
+        places = [tuple(key.split(".")) for key in changed_keys(experiment, refused)]
+        places += [("grid", key) for key in experiment.grid if f"{key}.".startswith(tables)]
+        return [(place, f"{'.'.join(place)} has no effect {self.where}; leave it out") for place in places]
+
     def _mistakes(self) -> Mistakes:
         experiment, site = self.experiment, self.in_use.site
         job_classes = [job_class.name for job_class in site.job_classes]
@@ -280,7 +301,7 @@ class Scenario(ABC):
             for key, (what, names) in known.items()
             for name in (getattr(experiment.workload, key) if experiment.workload is not None else ())
             if name not in names
-        ]
+        ] + self._without_effect()
         try:
             in_order_of_service([policy for policy, _ in self.in_use.queues])
         except ValueError as error:
@@ -288,26 +309,14 @@ class Scenario(ABC):
         return found
 
 
-SCENARIOS: tuple[tuple[Callable[[Experiment, SiteInUse, Find], bool], str], ...] = (
-    (
-        lambda experiment, in_use, find: experiment.shared_nodes is not None,
-        "sil.runs.time_shared_scenario:TimeSharedScenario",
-    ),
-    (
-        lambda experiment, in_use, find: in_use.has_nodes and not _maps_to_slots(experiment, in_use, find),
-        "sil.runs.nodes_scenario:NodesScenario",
-    ),
-    (lambda experiment, in_use, find: True, "sil.runs.machines_scenario:MachinesScenario"),
-)
-"""The kinds of sites, of which the first that applies counts. Their classes are loaded when they are used,
-since they import this module."""
-
-
 def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve) -> Scenario:
     """The scenario for the kind of site. `find` finds the schedulers under test by name. Raises DoesNotFit
     with everything that does not fit the site or the schedulers."""
-    name = next(name for applies, name in SCENARIOS if applies(experiment, in_use, find))
-    scenario: type[Scenario] = resolve_name(name)
+    names = [table.scenario for _, table in experiment if isinstance(table, KindTable)]
+    if not names and in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
+        names = ["sil.runs.nodes_scenario:NodesScenario"]
+    # Classes are loaded when they are used, since they import this module.
+    scenario: type[Scenario] = resolve_name([*names, "sil.runs.machines_scenario:MachinesScenario"][0])
     return scenario.of(experiment, in_use, find)
 
 

@@ -33,6 +33,11 @@ class TimeSharedScenario(Scenario):
 
     kind = Kind.TIME_SHARED
     purpose = "an experiment with a table shared_nodes"
+    where = "on time-shared nodes, where nothing is planned"
+    without_effect = (
+        *("queues", "workload.queues", "planned_starts", "preemption", "experience"),
+        *("messages", "crashes", "clock_jumps", "nodes"),
+    )
 
     @property
     def table(self) -> SharedNodesTable:
@@ -112,11 +117,6 @@ class TimeSharedScenario(Scenario):
                 why = _why_not(scheduler, label)
                 if why is not None:
                     yield f"for scheduler '{scheduler.label}' the predictor '{label}' is left out: {why}"
-        for policy, own in self.in_use.queues:
-            if own is not None:
-                yield (
-                    f"the scheduler '{own}' of the queue '{policy.name}' is not used: nodes are time-shared"
-                )
 
     def _mistakes(self) -> Mistakes:
         found = super()._mistakes()

@@ -146,16 +146,24 @@ def _described(spec: SchedulerSpec, folder: str | None, _path: tuple[str, ...]) 
     return described(spec, folder)
 
 
+Refused = Mapping[type[UnderTest], str]
+"""Which programs cannot be used, and why."""
+NO_PROGRAM: Refused = {}
+NO_REQUESTS: Refused = {BatsimProgram: "Batsim's protocol has no requests of CPUs, memory and GPUs"}
+
+
 def resolve_all(
-    names: Iterable[str], kind: Kind, purpose: str, find: Find = resolve
+    names: Iterable[str], kind: Kind, purpose: str, find: Find = resolve, refused: Refused = NO_PROGRAM
 ) -> tuple[tuple[UnderTest, ...], dict[str, str]]:
-    """The usable schedulers, and a sentence for each name that leads to none, or to one that declares another
-    kind than `purpose` needs."""
+    """The usable schedulers, and a sentence for each name that leads to none, to one that is `refused`, or to
+    one that declares another kind than `purpose` needs."""
     found, mistakes = [], {}
     for name in names:
         try:
             scheduler = find(name)
             scheduler.require(kind, purpose)
+            if (why := refused.get(type(scheduler))) is not None:
+                raise SchedulerNotLoaded(f"scheduler '{scheduler.label}': {why}")
             found.append(scheduler)
         except SchedulerNotLoaded as error:
             mistakes[name] = str(error)
@@ -167,11 +175,8 @@ def schedulers_for_logs(
 ) -> tuple[UnderTest, ...]:
     """The schedulers of these names. `with_requests` if jobs request parts of nodes. Raises
     SchedulerNotLoaded with a sentence for each that cannot replay a log."""
-    found, mistakes = resolve_all(names, Kind.FREE_NODES, LOGS, find)
-    no_requests = "Batsim's protocol has no requests of CPUs, memory and GPUs"
-    for each in found if with_requests else ():
-        if isinstance(each, BatsimProgram):
-            mistakes[each.label] = f"scheduler '{each.label}': {no_requests}"
+    refused = NO_REQUESTS if with_requests else NO_PROGRAM
+    found, mistakes = resolve_all(names, Kind.FREE_NODES, LOGS, find, refused)
     if mistakes:
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
     return found

@@ -161,7 +161,8 @@ class RunSettings(Table):
 
 def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
     """The keys, like "guard.reasons", whose values are not the default."""
-    default = type(settings).model_construct(schedulers=())
+    required: dict[str, Any] = {"schedulers": (), "workload": WorkloadTable(jobs=1)}
+    default = type(settings).model_construct(**required)
     return [key for key in keys if attrgetter(key)(settings) != attrgetter(key)(default)]
 
 
@@ -206,19 +207,10 @@ class Experiment(RunSettings):
         for key, values in self.grid.items():
             for value in values:
                 self._with({key: value})
-        if self.shared_nodes is not None:
-            self._refuse_what_has_no_effect()
         doubled = [name for name in self.schedulers if self.schedulers.count(name) > 1]
         if doubled:
             raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
         return self
-
-    def _refuse_what_has_no_effect(self) -> None:
-        """Where nodes are shared there is one queue, and nothing is planned or preempted."""
-        keys = ("queues", "planned_starts", "preemption", "experience", "messages", "crashes", "clock_jumps")
-        found = [*changed_keys(self, keys), *(["workload.queues"] if self.drawn.queues else [])]
-        for key in found:
-            raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
 
     @property
     def drawn(self) -> WorkloadTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -82,13 +82,21 @@ class LimitsTable(Table):
         return self
 
 
-class SharedNodesTable(Table):
+class KindTable(Table):
+    """A table of experiments on one kind of site, which no others have."""
+
+    scenario: ClassVar[str]
+    """The class of their scenario, as module:Class."""
+
+
+class SharedNodesTable(KindTable):
     """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users.
 
     * `tasks`: Numbers of tasks of the jobs of a class, equally likely; without, all that it was measured
       with.
     """
 
+    scenario = "sil.runs.time_shared_scenario:TimeSharedScenario"
     cluster: str
     sharing: Literal["fluid", "coupled", "by_mpl", "by_cpu"] = "fluid"
     tasks: dict[str, Annotated[tuple[Count, ...], Field(min_length=1)]] = Field(default_factory=dict)

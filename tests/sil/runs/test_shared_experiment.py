@@ -230,7 +230,10 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
         (('"uniform"', '"loras(selection=last)"'), "'last' is no job selection"),
         (("[run_times]", 'planned_starts = "kept"\n[run_times]'), "unknown key"),
         (("replications = 2", 'replications = 2\nplanned_starts = "kept"'), "planned_starts has no effect"),
-        (("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'), "queues has no effect where"),
+        (
+            ("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'),
+            "queues has no effect on time-shared",
+        ),
         (("0.5 }", "0.5 }\ntasks = { song = [1] }"), "has no job class 'song' for time-shared nodes"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.2]"), "demand: expected 2 elements"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, memory = [0, 0, 1]"), "expected 2 elements at most"),
