@@ -4,6 +4,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# uv takes a few seconds where pip takes a minute; where it cannot install, as with an index that only pip knows, pip does.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+
+# Each module is compiled to bytecode once, not by each command.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: compiled demo demo-plan test test-all check format bench docs wheels clean
 
@@ -65,9 +70,10 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or later is needed; say which with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) -r requirements-installer.txt
 
 $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(PIP) -r requirements.txt
+	$(UV) -r requirements.txt || $(PIP) -r requirements.txt
 	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) -r requirements-compiler.txt
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
@@ -76,6 +82,6 @@ compiled: $(VENV)/.installed
 	@$(BIN)/python hatch_build.py
 
 $(VENV)/.installed-dev: requirements-docs.txt requirements-dev.txt requirements-batsim.txt $(VENV)/.installed
-	$(PIP) -r requirements-docs.txt
-	$(PIP) --no-deps -r requirements-batsim.txt
+	$(UV) -r requirements-docs.txt || $(PIP) -r requirements-docs.txt
+	$(UV) --no-deps -r requirements-batsim.txt || $(PIP) --no-deps -r requirements-batsim.txt
 	@touch $@

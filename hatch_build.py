@@ -30,6 +30,8 @@ PACKAGES = ("scheduler", "site_db", "sil")
 CHECKS_BOUNDS = os.environ.get("SIL_BOUNDS_CHECKS") == "1"
 DIRECTIVES = {
     "annotation_typing": False,  # annotations are those of mypy
+    "auto_pickle": False,
+    "binding": False,
     "boundscheck": CHECKS_BOUNDS,
     "cdivision": True,
     "infer_types": True,
