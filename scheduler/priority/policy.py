@@ -1,0 +1,141 @@
+"""The policy of a site in Slurm's terms: weights of priorities, a tree of associations, qualities of service.
+
+<https://slurm.schedmd.com/priority_multifactor.html>, <https://slurm.schedmd.com/resource_limits.html>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+
+PARENT = -1
+"""The shares of an association with `Fairshare=parent`: those of its account are used."""
+ROOT = "root"
+"""The account of which all others are children."""
+TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
+"""The resources that limits and weights may name; memory in MiB."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What runs or is submitted at a time, at most; None and missing names = no limit.
+
+    `tres` bounds amounts of TRES, `running` the jobs that run, `submitted` those that wait or run, `wall_s`
+    the time limit of one job.
+    """
+
+    tres: Mapping[str, float] = field(default_factory=dict)
+    running: int | None = None
+    submitted: int | None = None
+    wall_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Association:
+    """An account, or a user in an account.
+
+    * `shares`: Slurm's `Fairshare`; PARENT = those of the account.
+    * `priority`: of the factor of associations.
+    * `group`: limits of all jobs below it (`Grp...`).
+    * `own`: limits of each association below it, unless that has its own (`MaxJobs`, `MaxSubmitJobs`).
+    * `job`: limits of one job (`MaxTRESPerJob`, `MaxWall`).
+    * `qos`: the names that its jobs may have, the first by default; empty = any.
+    * `usage`: weighted TRES-seconds before the first job.
+    """
+
+    account: str
+    user: str = ""
+    parent: str = ROOT
+    shares: int = 1
+    priority: int = 0
+    group: Limits = field(default_factory=Limits)
+    own: Limits = field(default_factory=Limits)
+    job: Limits = field(default_factory=Limits)
+    qos: tuple[str, ...] = ()
+    usage: float = 0.0
+
+
+@dataclass(frozen=True)
+class QualityOfService:
+    """A quality of service (QOS): limits of all its jobs together, of each user's, of each account's, of one
+    job; the factor by which its jobs' usage counts."""
+
+    name: str
+    priority: int = 0
+    group: Limits = field(default_factory=Limits)
+    of_user: Limits = field(default_factory=Limits)
+    of_account: Limits = field(default_factory=Limits)
+    job: Limits = field(default_factory=Limits)
+    usage_factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of the factors of a priority (`PriorityWeight...`); `tres` by name."""
+
+    age: float = 0.0
+    assoc: float = 0.0
+    fair_share: float = 0.0
+    job_size: float = 0.0
+    partition: float = 0.0
+    qos: float = 0.0
+    tres: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Multifactor:
+    """How the priority of a job is calculated (`PriorityType=priority/multifactor`).
+
+    * `half_life_s`: of usage; infinite = it does not decay.
+    * `max_age_s`: the age from which on the factor is 1.
+    * `period_s`: how often priorities are calculated again.
+    * `fair_tree`: the algorithm of fair share; otherwise the classic one, with a dampening factor.
+    * `favours_small`: small jobs have a large size factor; `relative_to_time`: size by time limit.
+    * `not_normalised`: those of `assoc`, `part`, `qos` and `tres` whose factors are not divided by their
+      largest value.
+    """
+
+    weights: Weights = field(default_factory=Weights)
+    half_life_s: float = 7 * 86_400.0
+    max_age_s: float = 7 * 86_400.0
+    period_s: float = 300.0
+    fair_tree: bool = True
+    dampening: float = 1.0
+    favours_small: bool = False
+    relative_to_time: bool = False
+    not_normalised: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name in ("half_life_s", "max_age_s", "period_s", "dampening"):
+            if not 0 < (value := getattr(self, name)):
+                raise ValueError(f"{name} is {value:g}; expected more than 0")
+        if self.period_s == inf:
+            raise ValueError("period_s is infinite; expected seconds")
+
+
+@dataclass(frozen=True)
+class PartitionPolicy:
+    """What a partition adds: `tier` (a higher one is served first), `job_factor` of the priorities of its
+    jobs, a QOS whose limits its jobs have, too, and the weights of TRES in its billing."""
+
+    tier: int = 1
+    job_factor: int = 1
+    qos: str = ""
+    billing: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The policy of a site. Without `multifactor`, jobs are served in order of arrival.
+
+    `enforces`: those of `associations`, `limits` and `qos` that Slurm enforces.
+    """
+
+    multifactor: Multifactor | None = None
+    associations: tuple[Association, ...] = ()
+    qualities: Mapping[str, QualityOfService] = field(default_factory=dict)
+    partitions: Mapping[str, PartitionPolicy] = field(default_factory=dict)
+    enforces: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+    """What of the files is not modelled, a sentence each."""
