@@ -1,1 +1,1 @@
-"""Which of the waiting jobs comes first, and which must wait whatever is free: Slurm's priorities and limits."""
+"""Which waiting job comes first, and which must wait whatever is free: the priorities and limits of Slurm."""

@@ -108,7 +108,7 @@ class Multifactor:
 
     def __post_init__(self) -> None:
         for name in ("half_life_s", "max_age_s", "period_s", "dampening"):
-            if not 0 < (value := getattr(self, name)):
+            if not (value := getattr(self, name)) > 0:
                 raise ValueError(f"{name} is {value:g}; expected more than 0")
         if self.period_s == inf:
             raise ValueError("period_s is infinite; expected seconds")
