@@ -18,7 +18,7 @@ TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What runs or is submitted at a time, at most; None and missing names = no limit.
 
     `tres` bounds amounts of TRES, `running` the jobs that run, `submitted` those that wait or run, `wall_s`
@@ -49,9 +49,9 @@ class Association:
     parent: str = ROOT
     shares: int = 1
     priority: int = 0
-    group: Limits = field(default_factory=Limits)
-    own: Limits = field(default_factory=Limits)
-    job: Limits = field(default_factory=Limits)
+    group: ResourceLimits = field(default_factory=ResourceLimits)
+    own: ResourceLimits = field(default_factory=ResourceLimits)
+    job: ResourceLimits = field(default_factory=ResourceLimits)
     qos: tuple[str, ...] = ()
     usage: float = 0.0
 
@@ -63,10 +63,10 @@ class QualityOfService:
 
     name: str
     priority: int = 0
-    group: Limits = field(default_factory=Limits)
-    of_user: Limits = field(default_factory=Limits)
-    of_account: Limits = field(default_factory=Limits)
-    job: Limits = field(default_factory=Limits)
+    group: ResourceLimits = field(default_factory=ResourceLimits)
+    of_user: ResourceLimits = field(default_factory=ResourceLimits)
+    of_account: ResourceLimits = field(default_factory=ResourceLimits)
+    job: ResourceLimits = field(default_factory=ResourceLimits)
     usage_factor: float = 1.0
 
 
@@ -126,7 +126,7 @@ class PartitionPolicy:
 
 
 @dataclass(frozen=True)
-class Policy:
+class SitePolicy:
     """The policy of a site. Without `multifactor`, jobs are served in order of arrival.
 
     `enforces`: those of `associations`, `limits` and `qos` that Slurm enforces.
