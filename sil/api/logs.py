@@ -34,7 +34,7 @@ def read_log(path: str | Path, *, file: LogFile) -> JobLog:
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"path is a {type(path).__name__}; expected a file, or sil.log_from for a table")
     forget_pipes()
-    return file.read(Path(path), file.cluster())
+    return file.read(Path(path))
 
 
 def log_from(table: Any, processors: int, *, name: str = "table") -> JobLog:

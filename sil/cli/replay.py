@@ -3,7 +3,7 @@ slices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
     from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
-    from site_db.site_file.cluster import SiteNodes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +88,16 @@ def replay(
     from sil.outcome.metrics import REFUSED
     from sil.outcome.refused_and_failed import IF_RESUBMITTED
     from sil.runs.on_log import Replay
-    from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
+    from sil.runs.under_test import COMPARED
     from sil.settings.decision_costs import check_decision_cost
     from sil.settings.log_events import Events
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
-    cluster, analysis = how.cluster(), results.analysis
-    schedulers = with_releases(schedulers_for_logs(names, cluster is not None))
+    analysis = results.analysis
     check_decision_cost(how.decision_cost)
-    chosen = how.chosen(log, cluster)
-    if cluster is not None:
-        _print_notes_on_nodes(cluster, schedulers)
-    print_notes(chosen, [how.estimates], [how.load or 1.0])
-    print_notes_on_slurm(schedulers)
+    (chosen,), schedulers = _read([log], names, how)
+    _print_notes([chosen], schedulers, how, Varied(load=[how.load or 1.0], estimates=[how.estimates]))
     analysis.check(chosen.span_s / 86_400)
     events = Events()
     if how.events is not None:
@@ -149,39 +144,40 @@ def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: 
     return read_events(path, log)
 
 
-def _print_notes_on_nodes(cluster: SiteNodes, schedulers: Sequence[UnderTest]) -> None:
-    """Print what the model of the nodes leaves out; a controller with a slurm.conf reads all of that."""
-    from sil.runs.under_test import SlurmProgram
+def _read(
+    paths: Sequence[Path], names: Iterable[str], how: OfPeriod
+) -> tuple[list[JobLog], tuple[UnderTest, ...]]:
+    """The logs and the schedulers. Raises UserError."""
+    from sil.runs.under_test import schedulers_for_logs, with_releases
 
-    with_theirs = [
-        each.label for each in schedulers if isinstance(each, SlurmProgram) and each.program.path is not None
-    ]
-    if not cluster.notes or len(with_theirs) == len(schedulers):
-        return
-    for note in cluster.notes:
-        console.print_note(note)
-    if with_theirs:
-        console.print_note(
-            f"settings ignored above do apply under '{with_theirs[0]}', which reads its own slurm.conf"
-        )
+    schedulers = with_releases(schedulers_for_logs(names, how.cluster is not None))
+    return [how.chosen(path) for path in paths], schedulers
 
 
-def print_notes_on_slurm(schedulers: Sequence[UnderTest]) -> None:
-    """Print what of the files of Slurm's controllers is not passed on."""
-    from sil.runs.under_test import controllers
-
-    for note in dict.fromkeys(note for each in controllers(schedulers) for note in each.notes()):
-        console.print_note(note)
-
-
-def print_notes(log: JobLog, estimates: Sequence[Estimates], loads: Sequence[float]) -> None:
-    """Print the repairs of a log, what these loads do to it, and what is unknown for these estimates."""
+def _print_notes(
+    logs: Sequence[JobLog], schedulers: Sequence[UnderTest], how: OfPeriod, varied: Varied
+) -> None:
+    """Print what the model of the nodes leaves out (a controller with a slurm.conf reads it), the repairs of
+    the logs, what loads do to them, what is unknown for estimates, and what Slurm does not read."""
+    from sil.runs.under_test import SlurmProgram, notes_on_slurm
     from sil.workload.job_log import on_scaled_days
 
-    for note in (*log.notes, *on_scaled_days(loads)):
+    of_logs = [note for log in logs for note in log.notes]
+    of_nodes = [] if how.cluster is None else [*how.cluster.notes]
+    programs = [each for each in schedulers if isinstance(each, SlurmProgram)]
+    with_theirs = [each.label for each in programs if each.program.path is not None]
+    if len(with_theirs) == len(schedulers):
+        of_nodes = []
+    elif with_theirs and of_nodes:
+        whose = f"'{with_theirs[0]}', which reads its own slurm.conf"
+        of_nodes.append(f"settings ignored above do apply under {whose}")
+    of_users = []
+    if Estimates.HISTORY in (varied.estimates or ()):
+        n = sum(int((log.jobs["user"] < 0).sum()) for log in logs)
+        of_users = [f"{counted(n, 'job')} of unknown users: their estimates are the users' own"] if n else []
+    loads = on_scaled_days(varied.load or ())
+    for note in (*of_nodes, *of_logs, *loads, *of_users, *notes_on_slurm(schedulers)):
         console.print_note(note)
-    if Estimates.HISTORY in estimates and (unknown := int((log.jobs["user"] < 0).sum())):
-        console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
 
 
 def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
@@ -271,17 +267,14 @@ def sweep(
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import REPLAY_METRICS, replay_metric_named
     from sil.report.tables import INTERVALS, long_table
-    from sil.runs.under_test import COMPARED, schedulers_for_logs, with_releases
+    from sil.runs.under_test import COMPARED
 
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
-    metric, cluster = replay_metric_named(results.metric), how.cluster()
-    schedulers = with_releases(schedulers_for_logs(scheduler or COMPARED, cluster is not None))
-    parts = [how.chosen(log, cluster) for log in logs]
+    metric = replay_metric_named(results.metric)
+    parts, schedulers = _read(logs, scheduler or COMPARED, how)
     loads, estimates = tuple(grid.load or [1.0]), tuple(grid.estimates or [Estimates.USER])
     wanted = LogSweep(tuple(map(grid.sliced, parts)), schedulers, loads, estimates, how.asking)
-    for k, part in enumerate(parts):
-        print_notes(part, estimates, grid.load or [] if k == 0 else [])
-    print_notes_on_slurm(schedulers)
+    _print_notes(parts, schedulers, how, grid)
     with progress("replays") as bars, where.executor() as executor:
         comparison = sweep_into(folder, wanted, executor, TerminalProgress(bars, "sweep"))
     comparison.check(metric)

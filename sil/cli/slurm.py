@@ -12,7 +12,6 @@ from scheduler import UserError
 from sil.cli import console, options
 from sil.cli.app import group
 from sil.cli.progress import TerminalProgress, progress
-from sil.cli.replay import print_notes_on_slurm
 from sil.settings.replays import Rehearsing
 from sil.workers.execution import Execution
 
@@ -46,12 +45,12 @@ def rehearse(
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import PAGE, headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse, rehearsed
+    from sil.runs.under_test import notes_on_slurm
 
     folder = out_folder or default_folder(accounting.name.split(".")[0])
     month, replay, schedulers = rehearsed(accounting, conf, how)
-    for note in month.log.notes:
+    for note in (*month.log.notes, *notes_on_slurm(schedulers[:1] + schedulers[2:])):
         console.print_note(note)
-    print_notes_on_slurm(schedulers[:1] + schedulers[2:])
     with progress("jobs") as bars, where.executor() as executor:
         bar = _Progress(bars, month.log.name, folder, as_json)
         outcomes = rehearse(month, replay, schedulers, folder, executor, bar)

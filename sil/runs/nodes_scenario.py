@@ -19,7 +19,7 @@ from sil.runs.free_nodes import FreeNodesModel
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
-from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers
+from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm
 from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
@@ -154,9 +154,8 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             refused = never_satisfied(self.in_use.file)
             yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
-        of_slurm = controllers(self.schedulers)
-        yield from dict.fromkeys(note for each in of_slurm for note in each.notes())
-        files = {each.path for each in of_slurm if each.path is not None}
+        yield from notes_on_slurm(self.schedulers)
+        files = {each.path for each in controllers(self.schedulers) if each.path is not None}
         if self.has_queues and files:
             yield (
                 f"Slurm has the priorities of {abbreviated(sorted(map(str, files)))}; of the queues, only "

@@ -193,6 +193,11 @@ def controllers(schedulers: Iterable[UnderTest]) -> list[SlurmController]:
     return [each.program for each in schedulers if isinstance(each, SlurmProgram)]
 
 
+def notes_on_slurm(schedulers: Iterable[UnderTest]) -> Iterable[str]:
+    """What of the files of Slurm's controllers is not passed on."""
+    return dict.fromkeys(note for each in controllers(schedulers) for note in each.notes())
+
+
 def with_releases(schedulers: Sequence[UnderTest]) -> tuple[UnderTest, ...]:
     """Slurm's controllers of several releases are called by these in results. Raises NoSlurm."""
     places = {each: each.installation.release.name for each in controllers(schedulers)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +34,7 @@ class LogFile(Rules):
     nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
     site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
 
+    @cached_property
     def cluster(self) -> SiteNodes | None:
         """The nodes; None without any. Raises UserError."""
         if self.nodes is not None and self.site is not None:
@@ -41,10 +43,10 @@ class LogFile(Rules):
             return nodes_in_database(self.site)
         return None if self.nodes is None else read_nodes_of(Path(self.nodes))
 
-    def read(self, log: Path, cluster: SiteNodes | None) -> JobLog:
+    def read(self, log: Path) -> JobLog:
         """The jobs of a log, on these nodes. Raises InvalidFile."""
         files = [] if self.nodes is None else [Path(self.nodes)]
-        return read_log(log, self, self.processors, cluster, files)
+        return read_log(log, self, self.processors, self.cluster, files)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +58,9 @@ class OfPeriod(LogFile, Period):
 
     bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
 
-    def chosen(self, log: Path, cluster: SiteNodes | None) -> JobLog:
+    def chosen(self, log: Path) -> JobLog:
         """The jobs that are replayed. Raises InvalidFile."""
-        return replace(self.of(self.read(log, cluster)), bound_s=self.bound_s)
+        return replace(self.of(self.read(log)), bound_s=self.bound_s)
 
 
 @dataclass(frozen=True, kw_only=True)
