@@ -20,8 +20,8 @@ import polars as pl
 
 from benchmarks.bench_replay import SEED, peak_mb
 from benchmarks.record import keep
+from sil.experiment.replay import replay_all
 from sil.experiment.replay_folder import REPORT, render
-from sil.experiment.replays import replay_all
 from sil.report.analysis import ALL_JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve

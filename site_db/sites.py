@@ -17,7 +17,7 @@ from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
 from site_db.estimation import PlaceKind, RunPlace, SiteLayout
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
 from site_db.site_file.machine_names import Slots, slot_names

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import Node, Partition
+from site_db.files.access import Memory
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import Memory
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of

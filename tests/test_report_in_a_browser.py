@@ -14,8 +14,8 @@ from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from sil.experiment.replay import replay_all
 from sil.experiment.replay_folder import render
-from sil.experiment.replays import replay_all
 from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
 from sil.outcome.jobs import JOBS, read_whole_jobs_csv
 from sil.report import schedule_chart as chart

@@ -29,7 +29,7 @@ def read_log(path: str | Path, *, file: LogFile) -> JobLog:
     Repairs are in `notes` of the result. Times are seconds from the beginning of the log. Raises UserError if
     a file cannot be read.
     """
-    from site_db.files.readers import forget_pipes
+    from site_db.files.access import forget_pipes
 
     if not isinstance(path, str | os.PathLike):
         raise UserError(f"path is a {type(path).__name__}; expected a file, or sil.log_from for a table")

@@ -18,7 +18,7 @@ from sil.api.logs import given_log
 from sil.declared import Field, Setting, as_keyword, spread
 from sil.experiment import replay_folder
 from sil.experiment.output_folder import copy_results
-from sil.experiment.replays import replay_all
+from sil.experiment.replay import replay_all
 from sil.outcome.jobs import BOUND_S, JOBS, read_whole_jobs_csv
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS

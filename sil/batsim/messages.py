@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from sil.workload.job_log import LARGEST, MOST_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
-from site_db.files.readers import OF_JSON, most_bytes
+from site_db.files.access import OF_JSON, most_bytes
 
 WORKLOAD = "w0"
 """The workload of all jobs, as in `w0!1`."""

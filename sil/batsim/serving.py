@@ -20,8 +20,8 @@ from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import EVENTS, BatsimEvent, BatsimRequest, JsonEvent, longest_message
 from sil.batsim.messages import event as decision
 from sil.world.events import SimClock
+from site_db.files.access import Memory
 from site_db.files.input_errors import quoted
-from site_db.files.readers import Memory
 
 BYTES_OF_A_JOB = 1_000
 """The memory for a job, in bytes, about: also the names of those that have ended are kept."""

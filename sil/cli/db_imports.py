@@ -107,7 +107,7 @@ def import_slurm_conf(conf: Path, db: Database = DEFAULT) -> None:
 def _import_archive(
     session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
 ) -> tuple[int, list[str]]:
-    from site_db.files.readers import open_lines
+    from site_db.files.access import open_lines
     from site_db.jobs.log_import import JobsOnMachines, import_log, source_of
     from site_db.jobs.records import SourceKind, up_to_now
     from site_db.jobs.swf import read_swf

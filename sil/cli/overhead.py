@@ -13,8 +13,8 @@ from sil.cli.console import print_listings
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Column, Listing, Row, number
+from site_db.files.access import no_link
 from site_db.files.formats import is_whole
-from site_db.files.readers import no_link
 
 if TYPE_CHECKING:
     import polars as pl

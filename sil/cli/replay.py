@@ -83,8 +83,8 @@ def replay(
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
     from sil.experiment.output_folder import default_folder
+    from sil.experiment.replay import left_from_before, replay_all
     from sil.experiment.replay_folder import REPORT, render
-    from sil.experiment.replays import left_from_before, replay_all
     from sil.outcome.metrics import REFUSED
     from sil.outcome.refused_and_failed import IF_RESUBMITTED
     from sil.runs.on_log import Replay

@@ -30,7 +30,7 @@ from sil.workers.executor import Listener
 from sil.world.events import EventQueue
 from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from site_db.files.readers import no_link
+from site_db.files.access import no_link
 
 
 @dataclass(frozen=True)

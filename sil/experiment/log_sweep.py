@@ -14,7 +14,7 @@ import polars as pl
 from scheduler import UserError
 from sil.experiment.output_folder import resumable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replays import fastest, without_results
+from sil.experiment.replay import fastest, without_results
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
@@ -29,7 +29,7 @@ from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
 from sil.workload.slices import Slice, SlicedLog
 from sil.world.guard.faults import Died
-from site_db.files.readers import no_link
+from site_db.files.access import no_link
 
 MOST_JOBS_PER_ITEM = 50_000
 """The most replayed jobs in a work item, unless one replay has more: a second or two of work."""

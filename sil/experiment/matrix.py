@@ -21,10 +21,10 @@ from sil.runs.under_test import InProcess
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
 from site_db.files import arrays
+from site_db.files.access import read_text
 from site_db.files.arrays import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.formats import escaped, is_whole
 from site_db.files.input_errors import MOST, InvalidFile, quoted
-from site_db.files.readers import read_text
 
 
 @dataclass(frozen=True, slots=True)

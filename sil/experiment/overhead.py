@@ -30,7 +30,7 @@ from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
 from sil.world.guard.faults import Died, SchedulerFault
 from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 
 CLUSTER_SIZE = 4
 SEED = 1

@@ -22,7 +22,7 @@ from sil.settings.replays import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
-from site_db.files.readers import OF_JSON, read_text
+from site_db.files.access import OF_JSON, read_text
 
 SUMMARY = "summary.json"
 REPORT = "report.html"

@@ -9,9 +9,9 @@ from shutil import rmtree
 import polars as pl
 
 from scheduler import UserError
+from sil.experiment.databases import Identity, Teacher, write_results
 from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import describe
-from sil.experiment.results import Identity, Teacher, write_results
 from sil.experiment.sweep import ExperimentRuns
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
@@ -34,8 +34,8 @@ from sil.workers.executor import Executor, Interrupted, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db.files import toml_file
+from site_db.files.access import no_link
 from site_db.files.input_errors import given
-from site_db.files.readers import no_link
 from site_db.store import Address
 
 BESIDE_THE_TRACE = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sil.planning.plan_file import OfferTable, Plan, RetireTable
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 
 Counts = tuple[int, ...]
 """How many of each offer of the plan, in its order."""

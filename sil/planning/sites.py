@@ -36,7 +36,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import equal_slices, with_warm_up
 from sil.world.actual_runtimes import RandomStreams
-from site_db.files.readers import digest
+from site_db.files.access import digest
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.store import Address

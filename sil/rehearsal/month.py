@@ -24,8 +24,8 @@ from sil.workload.accounting import job_numbers, jobs_of, log_of
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
+from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import read_text
 from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.columns import RAN, RUNNING

@@ -15,8 +15,8 @@ import polars as pl
 from pydantic import BaseModel
 
 from scheduler import UserError
+from sil.experiment.replay import Outcome, replay_all
 from sil.experiment.replay_folder import read
-from sil.experiment.replays import Outcome, replay_all
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
@@ -34,7 +34,7 @@ from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
-from site_db.files.readers import no_link, read_text
+from site_db.files.access import no_link, read_text
 from site_db.jobs.sacct.times import zone_named
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from scheduler.messages import counted
 from sil.report.listing import json_text
-from site_db.files.readers import digest, no_link, regular
+from site_db.files.access import digest, no_link, regular
 
 ORIGIN = "origin.json"
 LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")

@@ -24,7 +24,7 @@ from sil.report import FigureKind
 from sil.report.listing import file_name
 from sil.report.origin import origin_terms
 from sil.report.vega_lite import Figure, Spec, save, specification
-from site_db.files.readers import no_link
+from site_db.files.access import no_link
 
 if TYPE_CHECKING:
     from sil.report.schedule_chart import Schedules

@@ -20,7 +20,7 @@ from scheduler import UserError, naming, registry
 from scheduler.messages import printable
 from sil.settings import files
 from site_db.files import toml_file
-from site_db.files.readers import read_text
+from site_db.files.access import read_text
 from site_db.files.toml_file import EACH, Table, parse
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from math import prod
 
 from pydantic import model_validator
 
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 from site_db.files.toml_file import Count, Positive, Table
 
 BYTES_OF_A_JOB = 3_000

@@ -158,7 +158,7 @@ _NAMES = re.compile(r'"?\w+"?(,"?\w+"?)+', re.ASCII)
 
 
 def _first_line(path: Path) -> str:
-    from site_db.files.readers import open_lines
+    from site_db.files.access import open_lines
 
     with open_lines(path) as lines:
         return next((line.strip() for line in lines if line.strip()), "")

@@ -21,8 +21,8 @@ from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
 from sil.slurm.installation import calling_user
 from sil.slurm.settings.selection import credential_settings
 from sil.world.guard.faults import one_line
+from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.files.readers import read_text
 from site_db.slurm.lines import Pair
 
 REMEDY = "apt install slurmdbd mariadb-server"

@@ -22,8 +22,8 @@ from sil.slurm.settings.kept import (
     why_left_out,
 )
 from sil.slurm.settings.selection import LEFT_OUT, KeptSettings, Replaced, Surroundings, own_settings
+from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.files.readers import read_text
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 

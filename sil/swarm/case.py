@@ -20,8 +20,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 from scheduler.messages import counted
 from sil.swarm.faults import KINDS, MOST_JOBS, Fault
 from sil.world.actual_runtimes import RandomStreams
+from site_db.files.access import OF_JSON, no_link, read_text
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import OF_JSON, no_link, read_text
 
 MOST_FAULTS = 5
 DEFAULT_JOBS = 20

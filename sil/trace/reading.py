@@ -23,7 +23,7 @@ from sil.trace.held import machines_from_text, request_of
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import Schema
-from site_db.files.readers import Memory, regular
+from site_db.files.access import Memory, regular
 
 _OF_RUNS = (
     *(Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST, Fact.ORDER_OVERTAKEN),

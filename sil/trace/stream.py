@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute  # which fills Arrow's registry of functions, before a thread looks one up
 import pyarrow.parquet as pq
 
+from site_db.files.access import no_link, regular
 from site_db.files.formats import FORMULA, NUMBER
-from site_db.files.readers import no_link, regular
 
 Kinds = Mapping[str, pl.DataType | type[pl.DataType]]
 

@@ -23,7 +23,7 @@ from sil.settings.files import code_and_data
 from sil.workers.executor import Concurrent, Item, Outcome
 from sil.workers.processes import Processes
 from sil.world.guard.faults import KILLED, Died
-from site_db.files.readers import OF_JSON, read_text
+from site_db.files.access import OF_JSON, read_text
 
 ANSWER_WITHIN_S = 5.0
 """The time in which a scheduler must answer, in seconds."""

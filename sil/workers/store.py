@@ -17,7 +17,7 @@ from typing import Any, Self
 from pydantic import Base64Bytes, TypeAdapter
 
 from scheduler import UserError
-from site_db.files.readers import no_link
+from site_db.files.access import no_link
 
 BUSY_TIMEOUT_S = 30.0
 TABLE = "result"

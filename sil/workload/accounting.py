@@ -16,9 +16,9 @@ from sil.workload.job_log import LEAST_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
+from site_db.files.access import Memory
 from site_db.files.formats import is_whole
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import Memory
 from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.requests import LoggedRequests, partitions_of

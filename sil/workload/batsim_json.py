@@ -18,9 +18,9 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID, column_of
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
-from site_db.files import readers
+from site_db.files import access
+from site_db.files.access import OF_JSON, write_bytes
 from site_db.files.input_errors import InvalidFile, quoted, remedy
-from site_db.files.readers import OF_JSON, write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""
@@ -111,7 +111,7 @@ def write_batsim_json(path: Path, log: JobLog) -> tuple[str, ...]:
     text = "".join(f"{json.dumps(name)}: {json.dumps(value)},\n" for name, value in members)
     listed, used = ",\n".join(map(json.dumps, jobs)), ",\n".join(one_a_line)
     text = f'{{\n{text}"jobs": [\n{listed}\n],\n"profiles": {{\n{used}\n}}\n}}\n'
-    write_log(path, text.encode())
+    write_bytes(path, text.encode())
     lost = {} if log.kept is None or log.kept is kept else log.kept.others(log)
     return tuple(losses(lost, "Batsim's JSON"))
 
@@ -121,7 +121,7 @@ def _plain(number: float) -> int | float:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    text = readers.read_text(path, OF_JSON)
+    text = access.read_text(path, OF_JSON)
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

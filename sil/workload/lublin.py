@@ -18,7 +18,7 @@ from scipy.special import gammainc
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.workload.job_log import LARGEST, LEAST_S, LOAD_TOLERANCE, MOST_PROCESSORS, SCHEMA, JobLog
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 
 Floats = NDArray[np.float64]
 

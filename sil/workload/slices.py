@@ -12,8 +12,8 @@ import polars as pl
 from scheduler.messages import counted
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, places
+from site_db.files.access import Memory
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import Memory
 
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S

@@ -24,7 +24,7 @@ from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.settings import Rules
 from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_of
 from sil.workload.swf_writing import TITLES, KeptSwf
-from site_db.files import readers
+from site_db.files import access
 from site_db.files.input_errors import InvalidFile, quoted, remedy
 from site_db.jobs.swf import (
     FEW_FIELDS,
@@ -57,7 +57,7 @@ def read_swf(
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
-    data = readers.read_bytes(path, EACH).removeprefix(BOM_UTF8)
+    data = access.read_bytes(path, EACH).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
@@ -99,7 +99,7 @@ def _of_preceding(
 def _long_clean_log(path: Path, rules: Rules, processors: int | None) -> JobLog | None:
     """A log with any number of jobs, of which few are in memory; None if it is short, if a row needs a repair
     or another place, if it cannot be used, or if there is no room for temporary files."""
-    parts = readers.parts(path, PART)
+    parts = access.parts(path, PART)
     data, more = next(parts, b""), next(parts, None)
     if more is None:
         return None

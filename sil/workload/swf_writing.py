@@ -10,7 +10,7 @@ import polars as pl
 
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, losses
-from site_db.files.readers import write_log
+from site_db.files.access import write_bytes
 from site_db.jobs.swf import FIELDS, header_field
 
 _KEYS = (
@@ -87,7 +87,7 @@ def write_swf(path: Path, log: JobLog) -> tuple[str, ...]:
         f"; MaxRecords: {n}",
         f"; MaxProcs: {size}",
     ]
-    write_log(path, ("\n".join([*head, *rows]) + "\n").encode())
+    write_bytes(path, ("\n".join([*head, *rows]) + "\n").encode())
     return tuple(_lost(log, kept))
 
 

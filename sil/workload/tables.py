@@ -20,9 +20,9 @@ from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, log_on_nodes, possible_size
+from site_db.files.access import open_lines
 from site_db.files.formats import whole
 from site_db.files.input_errors import MOST, InvalidFile, quoted
-from site_db.files.readers import open_lines
 from site_db.site_file.cluster import SiteNodes
 
 REQUIRED = ("submit_s", "run_s", "processors")

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.messages import counted
+from site_db.files.access import Memory, beginning, read_bytes, read_text
 from site_db.files.formats import is_decimal, is_whole, without_suffix
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.files.readers import Memory, beginning, read_bytes, read_text
 
 EACH = 96.0
 """The most memory, in bytes, that a byte of text takes as numbers."""

@@ -15,8 +15,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from site_db.files.access import read_text
 from site_db.files.input_errors import MOST, InvalidFile
-from site_db.files.readers import read_text
 
 Location = tuple[int | str, ...]
 

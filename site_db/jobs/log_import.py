@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import schema
+from site_db.files.access import digest
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import digest
 from site_db.jobs.records import COMPLETED, JobRecord, JobState, LoggedJob, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site

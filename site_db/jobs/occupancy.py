@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.node_request import Node, Partition
-from site_db.files.readers import Memory
+from site_db.files.access import Memory
 from site_db.jobs.records import LoggedJob
 from site_db.jobs.requests import partitions_of
 from site_db.site_file.cluster import SiteNodes

@@ -26,9 +26,9 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import store
+from site_db.files.access import read_text
 from site_db.files.formats import escaped, unescaped
 from site_db.files.input_errors import MOST, InvalidFile
-from site_db.files.readers import read_text
 from site_db.files.toml_file import Table, mistakes
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,

@@ -17,9 +17,9 @@ from math import ceil, inf, isfinite, isnan
 from pathlib import Path
 from typing import Any
 
+from site_db.files.access import open_lines
 from site_db.files.formats import whole
 from site_db.files.input_errors import MOST, InvalidFile
-from site_db.files.readers import open_lines
 
 _RECORD = re.compile(r"\s*(?:NodeName|PartitionName|DownNodes|NodeSet|Include)\b", re.ASCII | re.IGNORECASE)
 _OF_A_COMMAND = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scheduler.messages import abbreviated
+from site_db.files.access import OF_JSON, Memory
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import OF_JSON, Memory
 from site_db.slurm.output import Object, objects_in, text_at
 
 EXPECTED = "expected the output of scontrol or sinfo, with 'nodes', 'partitions' or 'sinfo'"

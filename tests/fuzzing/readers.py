@@ -37,7 +37,7 @@ from sil.workload import tables
 from sil.workload.settings import Overrun, Rules, TooLarge
 from sil.workload.swf import read_swf
 from site_db.files import toml_file
-from site_db.files.readers import open_lines
+from site_db.files.access import open_lines
 from site_db.jobs import recording, swf
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct import reader as sacct

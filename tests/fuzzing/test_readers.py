@@ -12,7 +12,7 @@ import pytest
 
 from scheduler import UserError
 from sil.world.guard.faults import SchedulerFault
-from site_db.files.readers import VARIABLE
+from site_db.files.access import VARIABLE
 from tests.fuzzing.mutations import mutated
 from tests.fuzzing.readers import READERS, Reader
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from site_db.files.access import VARIABLE, digest, forget_pipes, open_lines, parts, read_bytes, read_text
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import VARIABLE, digest, forget_pipes, open_lines, parts, read_bytes, read_text
 
 TEXT = b"".join(b"line %d of a file\n" % k for k in range(20_000))
 COMPRESSED: dict[str, Callable[[bytes], bytes]] = {

@@ -10,9 +10,9 @@ from collections.abc import Container, Iterable, Iterator
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from site_db.files.access import beginning, open_lines, read_text
 from site_db.files.formats import whole
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import beginning, open_lines, read_text
 from site_db.jobs.records import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.columns import COMPLETED, RAN, REFUSED, RUNNING, is_accounting, is_unknown, state_of
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, printable, rows_of

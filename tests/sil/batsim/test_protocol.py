@@ -25,7 +25,7 @@ from scheduler.rules import (
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
-from sil.experiment.replays import Outcome
+from sil.experiment.replay import Outcome
 from sil.runs.on_log import Replay
 from sil.runs.under_test import schedulers_for_logs
 from sil.trace.facts import TRACE, Fact

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sil.experiment.replays import Outcome
+from sil.experiment.replay import Outcome
 from sil.runs.on_log import Replay
 from sil.workers.executor import Inline, Listener
 from sil.workload.swf import read_swf

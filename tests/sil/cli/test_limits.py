@@ -16,8 +16,8 @@ from sil.site.logs import read_log
 from sil.workload.settings import Rules
 from sil.workload.tables import read_nodes
 from site_db.files import arrays, toml_file
+from site_db.files.access import VARIABLE, amount, open_lines
 from site_db.files.input_errors import InvalidFile
-from site_db.files.readers import VARIABLE, amount, open_lines
 from site_db.jobs import recording
 from site_db.jobs.records import Tally
 from site_db.jobs.sacct.reader import read_sacct

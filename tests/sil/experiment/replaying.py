@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.experiment import replays
+from sil.experiment import replay as replaying
+from sil.experiment.replay import Outcome
 from sil.experiment.replay_folder import render
-from sil.experiment.replays import Outcome
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import JOBS
 from sil.report.analysis import ALL_JOBS
@@ -22,7 +22,7 @@ from sil.workers.executor import Executor, Listener
 def replay_all(
     replay: Replay, names: Iterable[str], out: Path, executor: Executor, report: bool, listener: Listener
 ) -> list[Outcome]:
-    outcomes = replays.replay_all(replay, schedulers_for_logs(names), out, executor, ALL_JOBS, listener)
+    outcomes = replaying.replay_all(replay, schedulers_for_logs(names), out, executor, ALL_JOBS, listener)
     if report:
         render(out)
     return outcomes

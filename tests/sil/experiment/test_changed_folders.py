@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from scheduler import UserError
 from sil.cli import console
 from sil.cli.app import app
-from sil.experiment import replays
+from sil.experiment import replay as replaying
 from sil.experiment.output_folder import alone_in
 from sil.runs import on_log
 from sil.trace.facts import TIMINGS_SCHEMA
@@ -40,7 +40,7 @@ def test_a_file_that_cannot_be_written_ends_a_command_with_a_sentence(
     def write(*_: object) -> None:
         raise OSError(number, "as the system says", "out/summary.json")
 
-    monkeypatch.setattr(replays, "_write_summary", write)
+    monkeypatch.setattr(replaying, "_write_summary", write)
     code, said = replay(tmp_path)
     assert code == 2
     assert "Traceback" not in said
@@ -88,7 +88,7 @@ def test_an_error_of_a_library_blames_no_scheduler(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(replays, "_write_summary", fail)
+    monkeypatch.setattr(replaying, "_write_summary", fail)
     code, said = replay(tmp_path)
     assert code == console.EXIT_BAD_INPUT
     assert f"the testbed failed ({type(error).__name__}: " in said

@@ -33,8 +33,8 @@ from scheduler.rules import (
     RAISES_NOTHING,
     RETURNS_IN_TIME,
 )
+from sil.experiment.replay import FEW_IN_ALL
 from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
-from sil.experiment.replays import FEW_IN_ALL
 from sil.outcome.invariants.checker import (
     Capacity,
     first_violation,
@@ -1014,7 +1014,7 @@ def test_a_fault_exits_with_1_and_the_others_are_tabulated(
 def test_results_are_byte_identical_with_any_number_of_workers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sil.experiment.replays.FEW_IN_ALL", 0)
+    monkeypatch.setattr("sil.experiment.replay.FEW_IN_ALL", 0)
     rng, n = np.random.default_rng(3), 400
     run_s = rng.integers(1, 5_000, n)
     table = {

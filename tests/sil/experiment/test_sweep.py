@@ -227,7 +227,7 @@ def files(folder: Path) -> list[bytes]:
 def test_results_of_a_sweep_are_byte_identical_with_any_number_of_workers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sil.experiment.replays.FEW_IN_ALL", 0)
+    monkeypatch.setattr("sil.experiment.replay.FEW_IN_ALL", 0)
     grid = ("--slices", "4", "--load", "0.9", "--load", "1", "--scheduler", "easy", "--scheduler", "fcfs")
     for workers in ("1", "2"):
         assert sil("sweep", "log.swf", *grid, "--out", workers, "--workers", workers).exit_code == 0

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sil.experiment.replay import replay_all
 from sil.experiment.replay_folder import read
-from sil.experiment.replays import replay_all
 from sil.report import schedule_levels as levels_module
 from sil.report.analysis import ALL_JOBS
 from sil.report.figures import WAITS

@@ -16,7 +16,7 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.ports import METHOD_OF, Notice, RunEnded, RunLost
 from scheduler.resource_manager import RequeueLimit, ResourceManager
-from sil.experiment.results import Identity, batches
+from sil.experiment.databases import Identity, batches
 from sil.outcome.invariants.checker import REQUEUED_WITHIN_LIMIT, Capacity, first_violation
 from sil.outcome.jobs import failed_job_table, job_table
 from sil.outcome.metrics import run_metrics

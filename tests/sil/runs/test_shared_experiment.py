@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sil.experiment.results import Identity, batches
+from sil.experiment.databases import Identity, batches
 from sil.experiment.run import Definition, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.outcome.prediction_errors import accuracies

@@ -28,7 +28,7 @@ from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING
 from sil.world.guard.faults import Died, sentence
-from site_db.files.readers import no_link
+from site_db.files.access import no_link
 
 FEW_IN_ALL = 10_000
 """The most jobs, over all schedulers, whose replay takes less time than starting worker processes."""

@@ -1,5 +1,5 @@
-"""Files that users give: opened, decompressed, decoded, and bounded in the memory that they may take; and
-files of results and logs, which may come from somebody else: written, and opened again.
+"""Access to files of others. Those that users give are opened, decompressed, decoded, and bounded in the
+memory that they may take; results, whose folder may come from somebody else, are written, and opened again.
 
 The first bytes of a file say whether it is compressed, not its name. What is read counts as it is
 decompressed, so that a small file cannot fill the memory. A byte order mark says that a text is UTF-16 or
@@ -287,8 +287,8 @@ def regular(path: Path) -> Path:
     return path
 
 
-def write_log(path: Path, data: bytes) -> None:
-    """Write a log, compressed if its name ends in .gz; equal data gives equal files. Raises InvalidFile."""
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, compressed if its name ends in .gz; equal data gives equal files. Raises InvalidFile."""
     try:
         path.write_bytes(gzip.compress(data, mtime=0) if path.suffix.lower() == ".gz" else data)
     except OSError as error:
