@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
@@ -36,23 +36,6 @@ MOST_JOBS_PER_ITEM = 50_000
 ITEMS = 64
 """The fewest items of a sweep with enough replays, so that workers end at about the same time."""
 
-SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "log": pl.String,
-    "slice": pl.String,
-    "jobs": pl.Int64,
-    "warm_up_jobs": pl.Int64,
-    "cool_down_jobs": pl.Int64,
-    "load": pl.Float64,
-    "estimates": pl.String,
-    "scheduler": pl.String,
-    **dict.fromkeys(REPLAY_METRICS, pl.Float64),
-    "fault": pl.String,
-    "refused": pl.String,
-}
-"""The columns of the table of a sweep, one row per replay. The slice is as in `sil replay --jobs`, and has
-`jobs`; the warm-up before and the cool-down after it are not measured. The load is a factor; after a fault,
-metrics are null."""
-
 Row = dict[str, Any]
 ASKING = Asking()
 
@@ -72,20 +55,29 @@ class SweepReplay(NamedTuple):
 
     def row(self, results: Results) -> Row:
         """The row of this case in the table of the sweep."""
-        part = self.slice
-        return {
-            "log": part.log.name,
-            "slice": part.name,
-            "jobs": part.end - part.begin,
-            "warm_up_jobs": part.warm_up_jobs,
-            "cool_down_jobs": part.cool_down_jobs,
-            "load": self.load,
-            "estimates": self.estimates.value,
-            "scheduler": self.scheduler.label,
-            **results.statistics,
-            "fault": results.fault,
-            "refused": results.refused,
-        }
+        of_case = {name: value(self) for name, (_, value) in OF_CASE.items()}
+        return {**of_case, **results.statistics, "fault": results.fault, "refused": results.refused}
+
+
+PolarsType = pl.DataType | type[pl.DataType]
+OF_CASE: Mapping[str, tuple[PolarsType, Callable[[SweepReplay], object]]] = {
+    "log": (pl.String, lambda case: case.slice.log.name),
+    "slice": (pl.String, lambda case: case.slice.name),
+    "jobs": (pl.Int64, lambda case: case.slice.end - case.slice.begin),
+    "warm_up_jobs": (pl.Int64, lambda case: case.slice.warm_up_jobs),
+    "cool_down_jobs": (pl.Int64, lambda case: case.slice.cool_down_jobs),
+    "load": (pl.Float64, lambda case: case.load),
+    "estimates": (pl.String, lambda case: case.estimates.value),
+    "scheduler": (pl.String, lambda case: case.scheduler.label),
+}
+"""What columns say of a replay. The slice is as in `sil replay --jobs`, and has `jobs`; the warm-up before and
+the cool-down after it are not measured. The load is a factor."""
+SCHEMA: Mapping[str, PolarsType] = {
+    **{name: kind for name, (kind, _) in OF_CASE.items()},
+    **dict.fromkeys(REPLAY_METRICS, pl.Float64),
+    **dict.fromkeys(("fault", "refused"), pl.String),
+}
+"""The columns of the table of a sweep, one row per replay; after a fault, metrics are null."""
 
 
 @dataclass(frozen=True)
