@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ import sil
 from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA, Fact
 from site_db.site_file.importing import read_site_file
 from tests.sil.slurm.installed import missing
+from tests.test_architecture import PACKAGES, all_files, nodes
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -263,6 +265,43 @@ def test_every_module_and_folder_named_in_a_document_exists(name: str) -> None:
     assert not [path for path in named if not (ROOT / path).exists()]
     dotted = set(re.findall(r"(?<![\w/.])(?:sil|scheduler|site_db)(?:\.[a-z_]\w*)+", text))
     assert not [module for module in dotted if not importable(module)]
+
+
+def test_every_name_that_documents_and_docstrings_quote_exists() -> None:
+    texts = [(path, path.read_text()) for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]]
+    for path in all_files():
+        strings = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
+        texts += [(path, text) for text in strings if isinstance(text, str)]
+    of_classes, unknown = members(), []
+    for path, text in texts:
+        quoted = re.findall(r"(?<!`)`([A-Za-z_][\w.]*)\.(?!py\b|log\b)([A-Za-z_]\w*)(?:\(.*?\))?`", text)
+        for owner, name in quoted:
+            of = owner.rpartition(".")[2]
+            if of[0].isupper() and not of.isupper():
+                exists = name in of_classes.get(of, ())
+            else:
+                exists = owner.split(".")[0] not in PACKAGES or importable(f"{owner}.{name}")
+            if not exists:
+                unknown.append(f"{path.relative_to(ROOT)}: {owner}.{name}")
+    assert not unknown, "\n".join(unknown)
+
+
+def members() -> dict[str, set[str]]:
+    """The names of the attributes of each class of the packages, and of Gymnasium's that we use."""
+    found = {"AutoresetMode": {"NEXT_STEP"}}
+    classes = [node for path in all_files() for node in nodes(path) if isinstance(node, ast.ClassDef)]
+    for each in classes:
+        names = found.setdefault(each.name, set())
+        for node in ast.walk(each):
+            if isinstance(node, ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.id if isinstance(node, ast.Name) else node.attr)
+    for _ in range(4):  # bases of bases
+        for each in classes:
+            for base in each.bases:
+                found[each.name] |= found.get(ast.unparse(base).split("[")[0], set())
+    return found
 
 
 def importable(dotted: str) -> bool:

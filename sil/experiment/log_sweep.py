@@ -70,8 +70,8 @@ OF_CASE: Mapping[str, tuple[PolarsType, Callable[[SweepReplay], object]]] = {
     "estimates": (pl.String, lambda case: case.estimates.value),
     "scheduler": (pl.String, lambda case: case.scheduler.label),
 }
-"""What columns say of a replay. The slice is as in `sil replay --jobs`, and has `jobs`; the warm-up before and
-the cool-down after it are not measured. The load is a factor."""
+"""What columns say of a replay. The slice is as in `sil replay --jobs`, and has `jobs`; the warm-up before
+and the cool-down after it are not measured. The load is a factor."""
 SCHEMA: Mapping[str, PolarsType] = {
     **{name: kind for name, (kind, _) in OF_CASE.items()},
     **dict.fromkeys(REPLAY_METRICS, pl.Float64),
