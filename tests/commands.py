@@ -21,3 +21,10 @@ def the_sentence(result: Result) -> str:
     (line,) = result.stderr.strip().splitlines()
     assert line.startswith("Error: ")
     return line.removeprefix("Error: ")
+
+
+def succeeded(*arguments: str | Path) -> Result:
+    """What a command says that succeeds."""
+    result = sil(*arguments)
+    assert result.exit_code == 0, result.output
+    return result

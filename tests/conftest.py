@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -52,6 +53,20 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def importable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, whose modules can be imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

@@ -70,10 +70,7 @@ ALSO_ON_SHARED_NODES: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
         rules.ONE_TASK_ON_EACH_NODE,
         first_start(lambda p, first: first._replace(nodes=(*first.nodes, first.nodes[0]))),
     ),
-    "MapsToMachines": (
-        rules.RETURNS_A_SCHEDULE,
-        lambda p, good: Schedule.of([Assignment(0, 0, 0.0, 1.0)]),
-    ),
+    "MapsToMachines": (rules.RETURNS_A_SCHEDULE, lambda p, good: Schedule.of([Assignment(0, 0, 0.0, 1.0)])),
     "DecidesByChance": (
         rules.DETERMINISTIC,
         first_start(

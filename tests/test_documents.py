@@ -112,11 +112,7 @@ def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> No
     assert expected[page.name] <= {path.name for path in tmp_path.iterdir()}
 
 
-@pytest.mark.parametrize(
-    "path",
-    NOTEBOOKS,
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 @pytest.mark.long
 def test_a_tutorial_runs_from_top_to_bottom(path: Path, tmp_path: Path) -> None:
     nbclient = pytest.importorskip("nbclient")

@@ -69,13 +69,7 @@ def test_a_grid_report_has_all_its_charts_and_no_console_error(
     assert len(marks) == 2 + 3 * 3  # the grid, and three charts at each of three points
     assert all(marks), marks
     text = driver.find_element("tag name", "body").text
-    for expected in (
-        "Number of jobs: 3, 6, 9, 12",
-        "sjs, pjs, olb",
-        "seed 7",
-        "Mean turnaround",
-        "Schedule",
-    ):
+    for expected in ("Number of jobs: 3, 6, 9, 12", "sjs, pjs, olb", "seed 7", "Mean turnaround", "Schedule"):
         assert expected in text
 
 

@@ -12,7 +12,7 @@ import pytest
 from sil.trace.facts import TRACE, write_trace
 from sil.trace.reading import read_trace
 from tests.builders import tiny_experiment
-from tests.commands import sil
+from tests.commands import sil, succeeded
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 
@@ -48,7 +48,7 @@ def mutated(facts: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
 )
 def test_mutated_traces_are_reported_or_refused(numbers: range, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, jobs="6", replications="2")
-    assert sil("run", path, "--out", tmp_path / "good").exit_code == 0
+    succeeded("run", path, "--out", tmp_path / "good")
     facts, description = read_trace(tmp_path / "good" / TRACE)
     for number in numbers:
         out = tmp_path / "damaged"

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.managers.availability import Availability
-from scheduler.model import (
-    InterconnectReading,
-    MachineReading,
-    RunId,
-    Site,
-)
+from scheduler.model import InterconnectReading, MachineReading, RunId, Site
 from scheduler.ports import RunLost
 from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site
@@ -125,9 +120,7 @@ readings = st.one_of(
 
 @settings(max_examples=up_to(200), deadline=None, derandomize=True)
 @given(st.lists(st.lists(readings, max_size=6), max_size=6))
-def test_availability_follows_the_latest_readings(
-    batches: Sequence[Sequence[Reading]],
-) -> None:
+def test_availability_follows_the_latest_readings(batches: Sequence[Sequence[Reading]]) -> None:
     availability = Availability(LAB)
     before: tuple[list[bool], tuple[tuple[int, ...], ...]] = ([True] * 4, availability.members())
     latest: dict[int | str, Reading] = {}

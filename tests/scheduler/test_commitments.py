@@ -323,9 +323,7 @@ class CommitmentModel:
 
 @settings(max_examples=up_to(300), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
-def test_plans_stay_sorted_without_overlap_and_never_deadlock(
-    steps_taken: Sequence[Step],
-) -> None:
+def test_plans_stay_sorted_without_overlap_and_never_deadlock(steps_taken: Sequence[Step]) -> None:
     simulated = CommitmentModel()
     for step in steps_taken:
         simulated.take(step)

@@ -15,11 +15,7 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.managers.rigid_allocation import free_nodes_manager
-from scheduler.model import (
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import OnFreeNodes
@@ -383,11 +379,7 @@ def small_choice(
 
 
 @settings(max_examples=up_to(500))
-@given(
-    small_nodes(),
-    st.lists(st.tuples(small_jobs(), st.booleans()), max_size=7),
-    small_jobs(),
-)
+@given(small_nodes(), st.lists(st.tuples(small_jobs(), st.booleans()), max_size=7), small_jobs())
 def test_the_runs_to_stop_are_those_of_the_small_version(
     empty: list[SmallNode], running: list[tuple[SmallJob, bool]], job: SmallJob
 ) -> None:

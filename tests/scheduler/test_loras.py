@@ -207,10 +207,7 @@ def test_a_second_pass_starts_nothing(state: SystemState, composition: tuple[str
 
 
 @pytest.mark.parametrize(("remaining", "cpu_time"), METHODS)
-@given(
-    state=states(),
-    composition=st.tuples(*map(st.sampled_from, (OrderChoice, JobChoice, NodeChoice))),
-)
+@given(state=states(), composition=st.tuples(*map(st.sampled_from, (OrderChoice, JobChoice, NodeChoice))))
 @settings(max_examples=up_to(60))
 def test_predictions_equal_algorithm_1(
     remaining: str, cpu_time: str, state: SystemState, composition: tuple[str, str, str]

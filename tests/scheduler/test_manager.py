@@ -24,14 +24,7 @@ from scheduler.managers.queues import (
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.immediate import Mct, Olb
 from scheduler.mapping.pjs import Pjs
-from scheduler.model import (
-    Assignment,
-    Job,
-    JobId,
-    MachineReading,
-    RunId,
-    Schedule,
-)
+from scheduler.model import Assignment, Job, JobId, MachineReading, RunId, Schedule
 from scheduler.ports import AnyScheduler, RunEnded, RunLost
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
@@ -720,8 +713,7 @@ def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None
 # -- by chance ---------------------------------------------------------------------------------------------
 
 WORLD_SITE = make_site(
-    5,
-    [ClusterOf((0, 1, 2), ("lan",), 0.6), ClusterOf((2, 3), ("lan", "wan")), ClusterOf((3, 4))],
+    5, [ClusterOf((0, 1, 2), ("lan",), 0.6), ClusterOf((2, 3), ("lan", "wan")), ClusterOf((3, 4))]
 )
 WORLD_SECONDS: Mapping[str, tuple[float, ...]] = {
     "any": (8.0, 8.0, 12.0, 12.0, 20.0, INF, INF, INF),

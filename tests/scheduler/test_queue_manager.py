@@ -7,13 +7,7 @@ import pytest
 from scheduler import rules
 from scheduler.managers.starting_manager import NodeManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
-from scheduler.model import (
-    Job,
-    JobId,
-    MachineReading,
-    NodeReading,
-    RunId,
-)
+from scheduler.model import Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler, RunLost
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected

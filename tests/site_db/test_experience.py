@@ -97,9 +97,7 @@ def test_runs_of_two_job_classes_in_one_place_are_separate(experience: MemoryExp
     assert (estimates(experience)["short"][MIXED], estimates(experience)["wide"][MIXED]) == (8.0, 80.0)
 
 
-def test_an_estimate_names_its_rule_and_number_of_runs(
-    experience: MemoryExperience,
-) -> None:
+def test_an_estimate_names_its_rule_and_number_of_runs(experience: MemoryExperience) -> None:
     record(experience, S1, [40.0, 44.0, 48.0])
     assert experience.explain(job(), S2) == ExecutionEstimate(44.0, 4.0, Rule.MACHINE_CLASS, 3)
     assert experience.explain(job(), F1) == ExecutionEstimate(10.0, None, Rule.STAFF, 0)

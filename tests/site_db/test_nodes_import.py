@@ -182,12 +182,7 @@ def test_history_job_classes_queues_and_users_stay(session: Session, tmp_path: P
 @ON_SQLITE
 def test_nodes_of_equal_specification_keep_the_name_of_their_class(session: Session, tmp_path: Path) -> None:
     put_site(session, read(NODES, tmp_path))
-    imported(
-        session,
-        CONF.replace("n[01-04]", "n[01-06]"),
-        tmp_path,
-        "nodes",
-    )
+    imported(session, CONF.replace("n[01-04]", "n[01-06]"), tmp_path, "nodes")
     file = file_of(session, "nodes")
     assert [table.name for table in file.machine_classes] == ["cpu", "gpu"]
     assert classes(file) == {**{f"n0{n}": "cpu" for n in range(1, 7)}, "g1": "gpu"}

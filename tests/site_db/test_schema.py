@@ -545,9 +545,7 @@ def test_resources_without_history_can_be_deleted(session: Session) -> None:
     assert session.scalars(select(ExecutionStatisticsRow.id)).all() == []
 
 
-def test_deleting_a_machine_deletes_its_statistics_and_leaves_its_runs_to_its_class(
-    session: Session,
-) -> None:
+def test_deleting_a_machine_deletes_its_statistics_and_leaves_its_runs_to_its_class(session: Session) -> None:
     session.execute(delete(MachineRow).where(MachineRow.name == "f1"))
     run, statistics = ExecutionHistoryRow, ExecutionStatisticsRow
     history = select(run.number, run.machine_class_id, run.machine_id, run.cluster_id).order_by(run.number)

@@ -52,10 +52,7 @@ def test_the_small_site_round_trips_through_the_database(session: Session) -> No
             Machine("s2", "slow"),
             Machine("odd", "slow"),
         ),
-        (
-            Cluster("pair", ("f1", "f2"), ("lan", "sci"), 1.0),
-            Cluster("mixed", ("f2", "s1", "s2"), (), 0.5),
-        ),
+        (Cluster("pair", ("f1", "f2"), ("lan", "sci"), 1.0), Cluster("mixed", ("f2", "s1", "s2"), (), 0.5)),
         (Interconnect("lan", 100.0, 0.0), Interconnect("sci", 1280.5, 10.0)),
         (
             JobClass("short", ("fast", "slow"), ("pair", "mixed"), ("slow", "fast")),
@@ -67,10 +64,7 @@ def test_the_small_site_round_trips_through_the_database(session: Session) -> No
 
 def test_the_small_sites_queues_keep_users_displacement_mapping_and_scheduler(session: Session) -> None:
     assert SiteReader(session, "small").queue_policies() == [
-        (
-            QueuePolicy("day", 2, frozenset({"ann", "bob"}), frozenset({"night"}), MappingPolicy.COMMIT),
-            "mct",
-        ),
+        (QueuePolicy("day", 2, frozenset({"ann", "bob"}), frozenset({"night"}), MappingPolicy.COMMIT), "mct"),
         (QueuePolicy("night", 0, None, frozenset(), MappingPolicy.REMAP), None),
         (QueuePolicy("closed", 0, frozenset(), frozenset(), MappingPolicy.COMMIT), None),
     ]
@@ -339,11 +333,7 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
         return {
             "name": name,
             "may_submit_as": rights,
-            **table(
-                queues=st.none() | some_of(queues),
-                most_jobs=WHOLE,
-                highest_priority=PRIORITIES,
-            ),
+            **table(queues=st.none() | some_of(queues), most_jobs=WHOLE, highest_priority=PRIORITIES),
         }
 
     return SiteFile.model_validate(

@@ -136,9 +136,7 @@ without a name: colour = "red" -> "" = 1 # HERE
 """)
 
 
-def test_a_misspelled_key_is_reported_once_despite_another_error(
-    tmp_path: Path,
-) -> None:
+def test_a_misspelled_key_is_reported_once_despite_another_error(tmp_path: Path) -> None:
     text = changed("pages = 3", "pages = 0", DRAWING).replace('name = "hub"', 'nmae = "hub"')
     value, key = error_of(text, tmp_path).split("\n")
     assert "pages = 0" in value
@@ -231,10 +229,7 @@ def test_a_mistake_is_reported_with_its_line_and_the_nearest_key_or_the_expected
         (f"pages = {'9' * 5000}", "there is a number with too many digits"),
         ("pages = " + "[" * 5000, "the arrays or tables in it are nested too deeply"),
         # Lines are found below arrays as deep as the parser reads them.
-        (
-            f'title = "x"\nunheard_of = {"[" * 200 + "1" + "]" * 200}\n',
-            "line 2: unknown key 'unheard_of'",
-        ),
+        (f'title = "x"\nunheard_of = {"[" * 200 + "1" + "]" * 200}\n', "line 2: unknown key 'unheard_of'"),
         ('# a\u2028b\x85c\ntitle = "x"\npages = 0\n', "line 3: pages = 0"),
         ('title = "Gebäude"'.encode("latin-1"), "line 1: the file is not UTF-8 text; convert it"),
     ],

@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 from scheduler.durability.journal import JournalEntry
 from scheduler.durability.reliable_delivery import ReliableDelivery, Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
-from scheduler.model import (
-    ON_NODES,
-    DispatchOrder,
-    Job,
-    JobId,
-    MachineReading,
-    RunId,
-)
+from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, MachineReading, RunId
 from scheduler.ports import MonitorNews, RunEnded, RunLost, TimePassed
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.scheduler.fakes import HandClock, ScriptedMonitor

@@ -16,13 +16,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from scheduler.durability.journal import VERSION, WITH_FIELDS, BadEntry, JournalEntry, entry_of, text_of
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import (
-    DispatchOrder,
-    Job,
-    JobId,
-    MachineReading,
-    RunId,
-)
+from scheduler.model import DispatchOrder, Job, JobId, MachineReading, RunId
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
 from scheduler.ports import (

@@ -12,12 +12,7 @@ from scheduler.durability.journal import JournalEntry
 from scheduler.durability.journalled_manager import JournalledManager, JournalMismatch, dependable
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.rigid_allocation import free_nodes_manager
-from scheduler.model import (
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.ports import JobArrived, MonitorNews, RunEnded, RunLost
 from scheduler.resource_manager import OnFreeNodes, Ports, ResourceManager
 from tests.one_at_a_time import OneAtATime

@@ -86,10 +86,7 @@ def test_a_run_fails_on_the_clock_of_the_manager_and_machines_are_found_down_on_
     line.manager.on_run_lost = losses.append  # type: ignore[method-assign]
     line.delivery.handle(RunLost(RunId(0), 900.0, failed_job=JobId(0)))
     line.delivery.handle(RunLost(RunId(1), 900.0, found_down=(1,)))
-    assert losses == [
-        RunLost(RunId(0), 50.0, failed_job=JobId(0)),
-        RunLost(RunId(1), 900.0, found_down=(1,)),
-    ]
+    assert losses == [RunLost(RunId(0), 50.0, failed_job=JobId(0)), RunLost(RunId(1), 900.0, found_down=(1,))]
 
 
 def test_a_run_is_abandoned_when_its_machine_has_not_answered_five_pings() -> None:

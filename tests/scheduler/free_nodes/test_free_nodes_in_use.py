@@ -15,14 +15,7 @@ from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
 from scheduler.managers.rigid_allocation import RigidAllocation
 from scheduler.managers.starting_manager import NodeManager
-from scheduler.model import (
-    Assignment,
-    Job,
-    JobId,
-    NodeSchedule,
-    RunId,
-    Schedule,
-)
+from scheduler.model import Assignment, Job, JobId, NodeSchedule, RunId, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.ports import AnyScheduler, RuntimeEstimator
 from scheduler.resource_manager import OnFreeNodes
@@ -294,11 +287,7 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
     ("answer", "rule", "told"),
     [
         (None, RETURNS_A_SCHEDULE, "returned None"),
-        (
-            Schedule.of([Assignment(0, 0, 0.0, 1.0)]),
-            RETURNS_A_SCHEDULE,
-            "returned Schedule, expected",
-        ),
+        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), RETURNS_A_SCHEDULE, "returned Schedule, expected"),
         (placing((3, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "the problem has jobs 0 to 2"),
         (placing((-1, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "job index -1"),
         (placing((0, BOTH), (0, (2, 3)), waiting=(1, 2)), EACH_JOB_ONCE, "job 10 is started twice"),

@@ -107,9 +107,7 @@ def test_in_archive_order_every_start_equals_the_reference(
 
 @given(log=logs())
 @settings(max_examples=up_to(200))
-def test_in_default_order_every_start_equals_the_benchmark_easy(
-    log: tuple[int, list[Row]],
-) -> None:
+def test_in_default_order_every_start_equals_the_benchmark_easy(log: tuple[int, list[Row]]) -> None:
     processors, jobs = log
     numbers, submit_s, run_s, sizes, estimates_s = (list(column) for column in zip(*jobs, strict=True))
     bare = easy_starts(submit_s, run_s, sizes, estimates_s, processors)

@@ -118,9 +118,7 @@ def test_an_order_to_a_down_machine_reveals_it_before_any_monitor(tmp_path: Path
     assert events(received, "NOTIFY")[1]["data"] == {"type": "event_machine_unavailable", "resources": "0"}
 
 
-def test_restarting_a_job_endlessly_on_a_down_machine_is_a_fault(
-    tmp_path: Path,
-) -> None:
+def test_restarting_a_job_endlessly_on_a_down_machine_is_a_fault(tmp_path: Path) -> None:
     more = '\n[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 50000\n'
     facts, _ = facts_under(_deaf(starting_at_once()), tmp_path, more, jobs="1")
     fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
@@ -132,11 +130,7 @@ def test_starting_a_job_where_its_class_cannot_run_is_a_fault(tmp_path: Path) ->
     (tmp_path / "out").mkdir()
     with scheduler(starting_at_once()) as (name, received):
         path = tiny_experiment(
-            tmp_path,
-            "mix = { only-slow = 1 }",
-            schedulers=json.dumps([name]),
-            site_text=site,
-            **ONE_RUN,
+            tmp_path, "mix = { only-slow = 1 }", schedulers=json.dumps([name]), site_text=site, **ONE_RUN
         )
         comparison = run(path, tmp_path / "out")
     (fault,) = comparison.faults
@@ -195,9 +189,7 @@ def on_shared_nodes(folder: Path, schedulers: list[str]) -> Comparison:
     return run(written(folder, text), folder / "out")
 
 
-def test_on_shared_nodes_a_batsim_scheduler_equals_loras_with_one_job_per_node(
-    tmp_path: Path,
-) -> None:
+def test_on_shared_nodes_a_batsim_scheduler_equals_loras_with_one_job_per_node(tmp_path: Path) -> None:
     with scheduler(starting_at_once()) as (name, received):
         comparison = on_shared_nodes(tmp_path, ["loras(most_jobs=1)", name])
     assert not comparison.faults
@@ -231,13 +223,12 @@ class OneAtATime(OnFirstNodes):
 """
 
 
-def test_a_custom_manager_schedules_shared_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "own_on_shared.py").write_text(MANAGER)
+def test_a_custom_manager_schedules_shared_nodes(importable: Path) -> None:
+    (importable / "own_on_shared.py").write_text(MANAGER)
     names = ["basic", "own_on_shared:OneAtATime", "own_on_shared:OneAtATime(first=2)"]
-    comparison = on_shared_nodes(tmp_path, names)
+    comparison = on_shared_nodes(importable, names)
     assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_NODES)]
-    facts = read_facts(tmp_path / "out" / "trace.parquet").filter(scheduler=names[1])
+    facts = read_facts(importable / "out" / "trace.parquet").filter(scheduler=names[1])
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].to_list()
     ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()
     assert len(started) == len(ended) == 12

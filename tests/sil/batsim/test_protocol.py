@@ -40,11 +40,7 @@ TWO: list[Row] = [(1, 0.0, 50.0, 2, 60.0, 1), (2, 10.0, 20.0, 1, 30.0, 1)]
 
 
 def replayed(
-    answer: Answer,
-    folder: Path,
-    rows: list[Row] = TWO,
-    processors: int = 2,
-    order: str = "default",
+    answer: Answer, folder: Path, rows: list[Row] = TWO, processors: int = 2, order: str = "default"
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     """What became of a log under a scripted scheduler, and the messages that it was sent."""
     with scheduler(answer) as (name, received):

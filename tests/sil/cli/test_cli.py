@@ -31,15 +31,9 @@ from sil.usable import shadowed
 from sil.world import SHOW_TRACEBACKS
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.mark.parametrize("group", [(), ("db",), ("workload",)])
@@ -144,9 +138,9 @@ if __name__ == "__main__":
 
 
 def test_a_replay_loads_no_database_compiler_protocol_or_report_that_it_does_not_need(here: Path) -> None:
-    assert sil("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16").exit_code == 0
+    succeeded("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16")
     replay = ("replay", "log.swf", "--scheduler", "easy", "--no-report")
-    assert sil(*replay).exit_code == 0
+    succeeded(*replay)
     loaded = modules_after(*replay)
     assert not loaded & {"jinja2", "scipy.linalg", "sil.batsim.nodes", "sqlalchemy"}
     loaded = modules_after(*replay[:-1])
@@ -181,8 +175,7 @@ def test_only_few_jobs_under_quick_built_in_schedulers_run_in_the_process_of_the
 
 @pytest.mark.reads_report
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
-    result = sil("run", tiny_experiment(here), "--out", "out")
-    assert result.exit_code == 0, result.output
+    result = succeeded("run", tiny_experiment(here), "--out", "out")
     metrics = ("Mean turnaround", "Total flow time", "Makespan", "Mean waiting time", "Utilisation")
     more = ("Mean bounded slowdown", "Jobs run in parallel", "Decision time")
     assert [metric for metric in (*metrics, *more) if metric not in result.stdout] == []
@@ -200,8 +193,7 @@ def test_seed_replications_and_schedulers_can_be_given_on_the_command_line(here:
 
 def test_a_grid_is_printed_as_a_table_with_the_change_from_the_first_scheduler(here: Path) -> None:
     path = tiny_experiment(here, '[grid]\n"workload.jobs" = [2, 4]')
-    result = sil("run", path, "--out", "out", "--metric", "makespan")
-    assert result.exit_code == 0, result.output
+    result = succeeded("run", path, "--out", "out", "--metric", "makespan")
     assert "Makespan (s), and change relative to mct" in " ".join(result.stdout.split())
 
 
@@ -226,7 +218,7 @@ def test_report_rebuilds_the_same_files_from_the_trace(here: Path) -> None:
     before = {name: (here / "out" / name).read_bytes() for name in derived}
     for name in derived:
         (here / "out" / name).unlink()
-    assert sil("report", "out").exit_code == 0
+    succeeded("report", "out")
     assert {name: (here / "out" / name).read_bytes() for name in derived} == before
 
 
@@ -272,7 +264,7 @@ def test_run_and_report_print_the_summary_as_json(here: Path) -> None:
 
 
 def test_logs_and_replays_are_described_as_json(here: Path) -> None:
-    assert sil("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16").exit_code == 0
+    succeeded("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16")
     shown = json.loads(sil("workload", "show", "log.swf", "--json").stdout)
     assert shown["jobs"] == 50
     assert shown["processors"]["maximum"] <= 16
@@ -287,7 +279,7 @@ def test_run_records_wait_reasons_on_request(here: Path) -> None:
     path = tiny_experiment(here)
     for arguments in ((), ("--reasons",)):
         out = f"out{len(arguments)}"
-        assert sil("run", path, "--out", out, "--replications", "1", *arguments).exit_code == 0
+        succeeded("run", path, "--out", out, "--replications", "1", *arguments)
         answer = sil("why", out, "--job", "0", "--scheduler", "mct").stdout
         assert ("This trace has no wait reasons" in " ".join(answer.split())) is not bool(arguments)
     assert (here / "out0" / "jobs.csv").read_bytes() == (here / "out1" / "jobs.csv").read_bytes()
@@ -438,7 +430,7 @@ def on_a_pair(here: Path, clusters: str) -> tuple[str | Path, ...]:
 
 
 def test_a_matrix_may_have_clusters_after_its_machines(here: Path) -> None:
-    assert sil(*on_a_pair(here, "0 1\n"), "--out", "map.csv").exit_code == 0
+    succeeded(*on_a_pair(here, "0 1\n"), "--out", "map.csv")
     table = pl.read_csv(here / "map.csv")
     assert table.rows() == [(0, 2, 7.0, 11.0), (1, 2, 0.0, 7.0), (2, 0, 11.0, 16.0)]
 
@@ -567,7 +559,7 @@ def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path)
 def test_a_scheduler_that_cannot_be_loaded_is_reported_with_the_reason(
     name: str, expected: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(here))
+    monkeypatch.syspath_prepend(here)
     (here / "broken_module.py").write_text("1 / 0")
     (here / "exiting_module.py").write_text("raise SystemExit(4)")
     classes = "class NoScheduler: pass\nclass Demanding:\n    def __init__(self, alpha): pass\n"

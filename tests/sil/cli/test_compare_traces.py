@@ -13,7 +13,7 @@ from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Inline, Listener
 from tests.builders import tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.experiment.replaying import replay_all
 from tests.sil.experiment.test_replay import Row, log_of
 
@@ -73,12 +73,11 @@ def test_the_command_prints_running_and_waiting_jobs_at_the_divergence(runs: Pat
 
 def test_one_run_of_an_experiment_trace_is_selected_by_scheduler(tmp_path: Path) -> None:
     experiment = tiny_experiment(tmp_path)
-    assert sil("run", experiment, "--out", tmp_path / "out").exit_code == 0
+    succeeded("run", experiment, "--out", tmp_path / "out")
     several = sil("compare-traces", tmp_path / "out", tmp_path / "out")
     assert "this trace has several schedulers; choose one with --scheduler:" in the_sentence(several)
     names = pl.read_parquet(tmp_path / "out" / TRACE)["scheduler"].unique(maintain_order=True).to_list()
-    same = sil("compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0])
-    assert same.exit_code == 0
+    succeeded("compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0])
     two = sil(
         "compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0], "--scheduler", names[1]
     )

@@ -89,9 +89,8 @@ def test_a_script_beside_a_file_that_hides_a_package_of_ours_says_so(name: str, 
     )
 
 
-def test_a_module_that_is_hidden_by_another_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "random.py").write_text("class Mine: pass")
-    monkeypatch.chdir(tmp_path)
+def test_a_module_that_is_hidden_by_another_is_named(here: Path) -> None:
+    (here / "random.py").write_text("class Mine: pass")
     with pytest.raises(SchedulerNotLoaded, match=r"hides random\.py of the current folder; give this file"):
         registry.resolve("random:Mine")
 

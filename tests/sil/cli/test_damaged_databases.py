@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from site_db import damage, store
 from site_db.store import parse_address
-from tests.commands import sil
+from tests.commands import sil, succeeded
 from tests.postgres import Server
 from tests.sil.cli.test_database_commands import SACCT, SWF, done, here
 
@@ -38,7 +38,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     (folder / "sacct.txt").write_text(SACCT)
     database = folder / "intact.db"
     done("init", "--db", database)
-    assert sil("db", "import-sacct", folder / "sacct.txt", "--db", f"{database}#ours").exit_code == 0
+    succeeded("db", "import-sacct", folder / "sacct.txt", "--db", f"{database}#ours")
     with sqlite3.connect(database) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -144,8 +144,7 @@ def test_what_is_intact_is_saved_and_agrees_with_itself(lost: str, here: Path, c
     begin = PAGE * (pages_of(content, lost, here) - 1)
     (here / "bad.db").write_bytes(content[:begin] + b"\xa5" * PAGE + content[begin + PAGE :])
     assert sil("db", "check", "--db", "bad.db#ours").exit_code == 1
-    saved = sil("db", "salvage", "new.db", "--db", "bad.db")
-    assert saved.exit_code == 0, saved.output
+    saved = succeeded("db", "salvage", "new.db", "--db", "bad.db")
     assert f"table {lost}: 0 rows saved, 0 left out; more may be on damaged pages" in saved.stderr
     assert "agree with its history of 3 runs" in done("check", "--db", "new.db#ours")
     assert "already exists" in sil("db", "salvage", "new.db", "--db", "bad.db").stderr
@@ -153,7 +152,7 @@ def test_what_is_intact_is_saved_and_agrees_with_itself(lost: str, here: Path, c
 
 def test_a_cut_file_is_saved_up_to_the_cut(here: Path, content: bytes) -> None:
     (here / "bad.db").write_bytes(content[: len(content) - 2 * PAGE - 7])
-    assert sil("db", "salvage", "new.db", "--db", "bad.db").exit_code == 0
+    succeeded("db", "salvage", "new.db", "--db", "bad.db")
     assert "ours" in done("show", "--db", "new.db")
 
 
@@ -166,7 +165,7 @@ def test_a_damaged_table_on_a_server_is_reported(server: Server, here: Path) -> 
     (here / "sacct.txt").write_text(SACCT)
     shown = server.new_database().url.render_as_string(hide_password=False)
     done("init", "--db", shown)
-    assert sil("db", "import-sacct", "sacct.txt", "--db", f"{shown}#ours").exit_code == 0
+    succeeded("db", "import-sacct", "sacct.txt", "--db", f"{shown}#ours")
     engine = store.open_database(parse_address(shown))
     with store.reading(engine) as session:
         assert not list(damage.damages(session))

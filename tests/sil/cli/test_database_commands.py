@@ -14,7 +14,7 @@ import pytest
 
 from site_db.store import Address
 from tests.builders import TINY_SITE
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.postgres import Server
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
@@ -34,13 +34,12 @@ SWF = """; UnixStartTime: 1000000000
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with a site file, and no address in the environment."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIL_DATABASE", raising=False)
     monkeypatch.setenv("COLUMNS", "1000")
-    (tmp_path / "tiny.toml").write_text(TINY_SITE)
-    return tmp_path
+    (here / "tiny.toml").write_text(TINY_SITE)
+    return here
 
 
 def recorded(*rows: str, more: str = "") -> str:
@@ -52,8 +51,7 @@ def recorded(*rows: str, more: str = "") -> str:
 
 def done(*arguments: str | Path) -> str:
     """The output of a command that must succeed."""
-    result = sil("db", *arguments)
-    assert result.exit_code == 0, result.output
+    result = succeeded("db", *arguments)
     return result.stdout
 
 
@@ -243,8 +241,7 @@ def test_a_slurm_log_creates_a_site_of_nodes_usable_in_experiments(here: Path) -
     assert "agree with its history of 3 runs" in done("check")  # the cancelled one is load, but no lesson
     assert "has the jobs of this file already" in refused("import-sacct", "log.txt")
     arguments = ("--site", "site.db", "--replications", "1", "--scheduler", "easy")
-    result = sil("run", "light-to-heavy", *arguments)
-    assert result.exit_code == 0, result.output
+    succeeded("run", "light-to-heavy", *arguments)
 
 
 @pytest.fixture
@@ -272,8 +269,7 @@ def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_
     assert "each job is assumed to have its machines to itself" in note
     assert "sil db import-slurm-conf" in note
     assert "agree with its history of 3 runs" in done("check")
-    result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "pjs")
-    assert result.exit_code == 0, result.output
+    succeeded("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "pjs")
 
 
 def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(ours: Path) -> None:
@@ -361,8 +357,7 @@ def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here:
     with (here / "archive.toml").open("a") as file:
         file.write('\n[[machines]]\nnames = ["p[1-4]"]\nmachine_class = "partition-2"\n')
     assert "4 machines" in done("import", "archive.toml")
-    result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "mct")
-    assert result.exit_code == 0, result.output
+    succeeded("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "mct")
     assert "2001-09-09" in history
 
 

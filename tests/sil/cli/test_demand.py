@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -28,8 +28,7 @@ ROWS = (
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def lab(here: Path) -> None:
 
     def at(clock: str) -> str:
         return f"2026-03-02T{clock}:00" if clock else "Unknown"
@@ -42,12 +41,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("import-slurm-conf", "slurm.conf", "--db", "site.db#lab"),
         ("import-sacct", "sacct.txt"),
     ):
-        assert sil("db", *command).exit_code == 0
+        succeeded("db", *command)
 
 
 def demand(by: str) -> dict[str, dict[str, Any]]:
-    done = sil("db", "demand", "--by", by, "--json")
-    assert done.exit_code == 0, done.output
+    done = succeeded("db", "demand", "--by", by, "--json")
     return {row[by]: row for row in json.loads(done.stdout)["demand"]}
 
 
@@ -70,7 +68,7 @@ def test_demand_counts_all_jobs_that_used_nodes_and_hours_of_cpus_and_gpus() -> 
 def test_demand_of_a_job_with_whole_nodes_is_that_of_all_their_cpus_and_gpus(conf: str) -> None:
     """The job in partition gpu requested 4 of 8 CPUs and 2 of 4 GPUs, for half an hour."""
     Path("slurm.conf").write_text(conf)
-    assert sil("db", "import-slurm-conf", "slurm.conf").exit_code == 0
+    succeeded("db", "import-slurm-conf", "slurm.conf")
     gpu = demand("partition")["gpu"]
     assert (gpu["cpu_h"], gpu["gpu_h"]) == (8 * 0.5, 4 * 0.5)
 
@@ -100,16 +98,13 @@ def test_a_whole_node_counts_with_what_the_machine_class_has_where_the_job_ran()
     row = "9|dan|physics|normal|all|2026-03-02T08:00:00|2026-03-02T08:00:00|2026-03-02T09:00:00|COMPLETED"
     Path("whole.txt").write_text(f"{head}\n{row}|cpu=1,node=1|n1\n")
     for command in (("import-slurm-conf", "slurm.conf"), ("import-sacct", "whole.txt")):
-        assert sil("db", *command).exit_code == 0
+        succeeded("db", *command)
     whole = demand("partition")["all"]
     assert (whole["cpu_h"], whole["gpu_h"]) == (8, 0)
 
 
-def test_without_past_jobs_there_is_no_demand_to_show(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_without_past_jobs_there_is_no_demand_to_show(here: Path) -> None:
     Path("slurm.conf").write_text(CONF)
-    assert sil("db", "init").exit_code == 0
-    assert sil("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#lab").exit_code == 0
+    succeeded("db", "init")
+    succeeded("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#lab")
     assert "the site 'lab' has no past jobs; import them" in the_sentence(sil("db", "demand"))

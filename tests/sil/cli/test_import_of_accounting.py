@@ -10,7 +10,7 @@ import pytest
 import sil as sil_package
 from site_db.jobs.sacct.columns import COLUMNS, COMMAND_IN_LINES
 from site_db.jobs.sacct.rows import EXPECTED
-from tests.commands import sil
+from tests.commands import sil, succeeded
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -23,14 +23,13 @@ JobID|User|JobName|Partition|NodeList|Submit|Start|End|State|TimelimitRaw|ReqTRE
 
 
 def test_the_import_names_undeclared_licences_and_time_limits_that_are_missing_or_exceeded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path,
 ) -> None:
     """As a replay of the same log does."""
-    monkeypatch.chdir(tmp_path)
     Path("slurm.conf").write_text("NodeName=n01 CPUs=64\nPartitionName=batch Nodes=n01\n")
     Path("sacct.txt").write_text(SACCT)
     for command in (("init",), ("import-slurm-conf", "slurm.conf", "--db", "site.db#lab")):
-        assert sil("db", *command).exit_code == 0
+        succeeded("db", *command)
     printed = " ".join(sil("db", "import-sacct", "sacct.txt").stderr.split())
     assert "1 job: abaqus is requested, which the cluster does not declare" in printed
     assert "1 job ran for longer than the time limit" in printed
@@ -54,16 +53,13 @@ LOCAL = """JobID|State|Start|End|ElapsedRaw|NCPUS
 """
 
 
-def test_local_times_and_dates_are_of_the_zone_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_local_times_and_dates_are_of_the_zone_that_is_named(here: Path) -> None:
     Path("slurm.conf").write_text("NodeName=n01 CPUs=64\n")
     Path("sacct.txt").write_text(LOCAL)
     log = sil_package.read_log("sacct.txt", nodes="slurm.conf", time_zone="Europe/Berlin")
     assert log.jobs.select("submit_s", "run_s").rows() == [(0.0, 4500.0), (1200.0, 1800.0)]
     assert len(log.between("2026-10-25T02:40")) == 1
-    assert sil("db", "init").exit_code == 0
+    succeeded("db", "init")
     done = sil("db", "import-sacct", "sacct.txt", "--db", "site.db#lab", "--time-zone", "Europe/Berlin")
     assert "2 of 2 rows" in done.stdout
     assert "clock" not in done.stdout

@@ -32,10 +32,9 @@ MB = 10**6
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(VARIABLE, "1")
-    return tmp_path
+    return here
 
 
 def sacct(path: Path) -> None:

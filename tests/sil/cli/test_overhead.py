@@ -13,7 +13,7 @@ from scheduler.rules import RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.statistics import fit_power_law
 from sil.world.guard.faults import PROCESS_SURVIVES
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -72,11 +72,8 @@ def test_half_of_the_machines_are_in_clusters_and_a_share_of_jobs_can_use_them()
 
 
 @pytest.mark.long
-def test_the_growth_of_a_scheduler_with_known_cost_is_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "known_cost.py").write_text(SLOW)
+def test_the_growth_of_a_scheduler_with_known_cost_is_measured(importable: Path) -> None:
+    (importable / "known_cost.py").write_text(SLOW)
     progress: list[int] = []
     grid = Grid((40, 80, 160), (5, 10), tables=2, repetitions=3)
     measured, faults = measure(
@@ -100,8 +97,7 @@ def test_the_growth_of_a_scheduler_with_known_cost_is_measured(
 
 def test_the_command_writes_decisions_points_and_a_figure(tmp_path: Path) -> None:
     grid = ("--jobs", "5,20", "--machines", "8", "--share", "0,100", "--tables", "2", "--repetitions", "2")
-    done = sil("overhead", "pjs", "--vs", "sjs", *grid, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    done = succeeded("overhead", "pjs", "--vs", "sjs", *grid, "--out", tmp_path / "out")
     assert "ratio to sjs" in done.output
     assert " ".join(done.output.split()).count("as a decision cost: modelled(seconds=") == 2
     assert len(pl.read_csv(tmp_path / "out" / "overhead.csv")) == 2 * 2 * 2 * 2 * 2
@@ -110,12 +106,11 @@ def test_the_command_writes_decisions_points_and_a_figure(tmp_path: Path) -> Non
 
 
 def test_a_scheduler_that_breaks_a_rule_is_reported_and_the_others_are_printed_as_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    importable: Path,
 ) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "forgetful.py").write_text(SLOW)
+    (importable / "forgetful.py").write_text(SLOW)
     grid = ("--jobs", "5,10,20", "--machines", "5,10", "--tables", "2", "--repetitions", "1", "--json")
-    done = sil("overhead", "forgetful:Forgets", "--vs", "mct", *grid, "--out", tmp_path / "out")
+    done = sil("overhead", "forgetful:Forgets", "--vs", "mct", *grid, "--out", importable / "out")
     assert done.exit_code == 1
     assert "Fault:" in done.stderr
     found = json.loads(done.stdout)
@@ -124,10 +119,9 @@ def test_a_scheduler_that_breaks_a_rule_is_reported_and_the_others_are_printed_a
 
 @pytest.mark.parametrize(("kind", "rule"), [("Dies", PROCESS_SURVIVES), ("Loops", RETURNS_IN_TIME)])
 def test_a_misbehaving_scheduler_does_not_stop_the_measurement_of_others(
-    kind: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, rule: str, importable: Path
 ) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
+    (importable / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
     grid = Grid((5, 10), (5,), tables=1, repetitions=2)
     names = [f"of_all_kinds:{kind}", "mct"]
     measured, faults = measure(names, grid, random_problem, 2.0, lambda done, total: None)

@@ -53,17 +53,16 @@ class Maps:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log in which the order of the queue matters."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(here)
     monkeypatch.setenv(SHOW_TRACEBACKS, "")
-    (tmp_path / "usable_schedulers.py").write_text(OWN)
+    (here / "usable_schedulers.py").write_text(OWN)
     jobs = [
         f"{i + 1} {i} -1 {10 + 37 * i % 50} 2 -1 -1 2 {60 + 13 * i % 70} -1 1 1 1 -1 -1 -1 -1 -1"
         for i in range(40)
     ]
-    path = tmp_path / "small.swf"
+    path = here / "small.swf"
     path.write_text("; MaxProcs: 3\n" + "\n".join(jobs) + "\n")
     return path
 

@@ -31,10 +31,9 @@ tasks = 8
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "queue.toml").write_text(QUEUE)
-    return tmp_path
+def here(here: Path) -> Path:
+    (here / "queue.toml").write_text(QUEUE)
+    return here
 
 
 def predict(*arguments: str, site: str = "cisne-2006") -> Result:

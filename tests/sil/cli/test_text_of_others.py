@@ -25,7 +25,7 @@ from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, 
 from sil.report.vega_lite import Figure, column, save
 from site_db.site_file.importing import read_site_file, site_text
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.batsim.scripted import scheduler
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
@@ -37,10 +37,9 @@ any_text = st.text(st.characters(exclude_categories=()))
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("COLUMNS", "1000")
-    return tmp_path
+    return here
 
 
 def obeyed(text: str) -> set[str]:
@@ -73,18 +72,15 @@ def test_a_name_stands_for_itself_wherever_a_console_prints_it() -> None:
 def test_a_job_class_may_be_named_like_markup(name: str, here: Path) -> None:
     (here / "site.toml").write_text(TINY_SITE.replace('name = "short"', f'name = "{name}"', 1))
     sil("db", "init")
-    imported = sil("db", "import", "site.toml")
-    assert imported.exit_code == 0, imported.output
+    succeeded("db", "import", "site.toml")
     for more in ((), ("--job-class", name)):
-        shown = sil("db", "show", *more)
-        assert shown.exit_code == 0, shown.exception
+        shown = succeeded("db", "show", *more)
         assert name in shown.stdout
 
 
 def test_an_experiment_and_a_folder_may_be_named_like_markup(here: Path) -> None:
     path = tiny_experiment(here, name='"[/b] :cat: \\u001b"')
-    done = sil("run", str(path), "--out", "[/b]")
-    assert done.exit_code == 0, done.output
+    done = succeeded("run", str(path), "--out", "[/b]")
     assert "Results are in [/b]" in done.stdout
 
 
@@ -228,8 +224,7 @@ def test_results_stay_in_the_current_folder(
     monkeypatch.chdir(here)
     path = tiny_experiment(tmp_path, name=f'"{name}"', replications="1", jobs="4")
     before = set(tmp_path.rglob("*"))
-    done = sil("run", str(path))
-    assert done.exit_code == 0, done.output
+    succeeded("run", str(path))
     (folder,) = here.iterdir()
     assert folder.name.startswith("sil-")
     assert all(new.is_relative_to(folder) for new in set(tmp_path.rglob("*")) - before)
@@ -237,9 +232,9 @@ def test_results_stay_in_the_current_folder(
 
 def test_a_folder_may_be_named_like_a_pattern(here: Path) -> None:
     (here / "log.swf").write_text(SWF)
-    assert sil("replay", "log.swf", "--scheduler", "easy", "--out", "a[1]*?").exit_code == 0
-    assert sil("report", "a[1]*?").exit_code == 0
-    assert sil("why", "--job", "1", "a[1]*?/easy").exit_code == 0
+    succeeded("replay", "log.swf", "--scheduler", "easy", "--out", "a[1]*?")
+    succeeded("report", "a[1]*?")
+    succeeded("why", "--job", "1", "a[1]*?/easy")
 
 
 def test_a_scheduler_is_not_named_like_a_file_of_the_results(here: Path) -> None:

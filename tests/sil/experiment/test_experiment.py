@@ -334,12 +334,9 @@ class Mortal:
 """
 
 
-def test_others_have_results_if_one_is_killed_and_the_same_command_tries_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "mortal.py").write_text(MORTAL)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    path, out = tiny_experiment(tmp_path, schedulers='["mct", "mortal:Mortal"]'), tmp_path / "out"
+def test_others_have_results_if_one_is_killed_and_the_same_command_tries_it_again(importable: Path) -> None:
+    (importable / "mortal.py").write_text(MORTAL)
+    path, out = tiny_experiment(importable, schedulers='["mct", "mortal:Mortal"]'), importable / "out"
     first = run(path, out)
     (fault,) = first.faults
     assert fault.rule == KILLED

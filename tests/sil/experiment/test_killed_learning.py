@@ -15,7 +15,7 @@ from site_db import store
 from site_db.history.stored_statistics import disagreements
 from site_db.schema import JobRow, MachineStateRow, SourceRow
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil
+from tests.commands import sil, succeeded
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -59,8 +59,8 @@ PLACES = (
 def experiment(tmp_path: Path) -> Path:
     """With a site whose database learns from it."""
     path = tiny_experiment(tmp_path, FAILURES, site_text=TINY_SITE)
-    assert sil("db", "init", "--db", tmp_path / "site.db").exit_code == 0
-    assert sil("db", "import", tmp_path / "tiny.toml", "--db", tmp_path / "site.db").exit_code == 0
+    succeeded("db", "init", "--db", tmp_path / "site.db")
+    succeeded("db", "import", tmp_path / "tiny.toml", "--db", tmp_path / "site.db")
     return path
 
 
@@ -73,9 +73,7 @@ def command(experiment: Path, *more: str) -> list[str]:
 def killed(when: str, place: str, arguments: list[str]) -> None:
     """Carry out a command that is killed when it calls a function, or right after that."""
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, when, place, *arguments],
-        capture_output=True,
-        check=False,
+        [sys.executable, "-c", KILLED, when, place, *arguments], capture_output=True, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
 
@@ -99,13 +97,12 @@ def test_a_command_killed_after_its_last_run_records_nothing_again(
     folder = experiment.parent
     killed(when, place, command(experiment))
     assert recorded(folder / "site.db")[0] == N_JOBS
-    repeated = sil(*command(experiment))
-    assert repeated.exit_code == 0, repeated.output
+    repeated = succeeded(*command(experiment))
     assert "mct" in repeated.stdout
     assert recorded(folder / "site.db")[:2] == (N_JOBS, 6 + 1)  # runs of the harness, and all of them
     once = recorded(folder / "out" / "results.db")
     assert once[:2] == (N_JOBS, 6 + 1)
-    assert sil(*command(experiment)).exit_code == 0
+    succeeded(*command(experiment))
     assert recorded(folder / "out" / "results.db") == once
     assert recorded(folder / "site.db")[0] == N_JOBS
 
@@ -119,7 +116,7 @@ def test_a_finished_command_says_that_it_runs_nothing_again(experiment: Path) ->
     assert again.stdout == first.stdout
     assert (folder / "out" / "trace.parquet").stat().st_mtime_ns == trace.st_mtime_ns
     elsewhere = [*command(experiment)[:-3], str(folder / "elsewhere"), "--workers", "1"]
-    assert sil(*elsewhere).exit_code == 0
+    succeeded(*elsewhere)
     assert recorded(folder / "site.db")[0] == 2 * N_JOBS
 
 
@@ -129,5 +126,5 @@ def test_with_more_replications_a_finished_command_goes_on(experiment: Path) -> 
     folder = experiment.parent
     sil(*command(experiment, "--replications", "1"))
     assert recorded(folder / "site.db")[0] == N_JOBS // 3
-    assert sil(*command(experiment)).exit_code == 0
+    succeeded(*command(experiment))
     assert recorded(folder / "site.db")[0] == recorded(folder / "out" / "results.db")[0] == N_JOBS

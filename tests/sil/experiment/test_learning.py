@@ -51,7 +51,7 @@ from site_db.sites import SiteReader
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.postgres import Server
 
 pytestmark = pytest.mark.usefixtures("without_reports")
@@ -550,8 +550,8 @@ def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
     """As one is that an archive log has made, which tells of no machines."""
     (tmp_path / "log.swf").write_text("1 0 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n")
     database = tmp_path / "site.db"
-    assert sil("db", "init", "--db", database).exit_code == 0
-    assert sil("db", "import-swf", tmp_path / "log.swf", "--db", f"{database}#archive").exit_code == 0
+    succeeded("db", "init", "--db", database)
+    succeeded("db", "import-swf", tmp_path / "log.swf", "--db", f"{database}#archive")
     sentence = the_sentence(sil("run", tiny_experiment(tmp_path), "--site", database))
     assert sentence == f"{database}: the site 'archive' cannot be used: the site has no machines"
 
@@ -564,11 +564,8 @@ def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
         ("mysql://x/y", "'mysql://x/y' is not a supported database address"),
     ],
 )
-def test_an_unusable_database_is_reported_before_anything_runs(
-    site: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tiny_experiment(tmp_path)
-    assert sil("db", "init").exit_code == 0
-    assert sil("db", "import", "tiny.toml").exit_code == 0
+def test_an_unusable_database_is_reported_before_anything_runs(site: str, sentence: str, here: Path) -> None:
+    path = tiny_experiment(here)
+    succeeded("db", "init")
+    succeeded("db", "import", "tiny.toml")
     assert sentence in the_sentence(sil("run", str(path), "--site", site, "--out", "out"))

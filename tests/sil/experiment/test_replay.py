@@ -35,10 +35,7 @@ from scheduler.rules import (
 )
 from sil.experiment.replay import FEW_IN_ALL
 from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
-from sil.outcome.invariants.checker import (
-    Capacity,
-    first_violation,
-)
+from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.jobs import JOBS
 from sil.outcome.replay_statistics import ReplayStatistics
 from sil.outcome.replayed_log import ReplayedLog, Results
@@ -61,7 +58,7 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.oracles import oracle
 from tests.sil.experiment.replaying import jobs_under, replay_all, replayed_jobs
 
@@ -634,11 +631,10 @@ FAULT_MESSAGES = {
 
 
 def test_faulty_custom_schedulers_are_reported_and_the_others_have_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    importable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "own_schedulers.py").write_text(OWN)
-    monkeypatch.chdir(tmp_path)
+    (importable / "own_schedulers.py").write_text(OWN)
+    monkeypatch.chdir(importable)
     good = ("Good", "GoesElsewhere", "GivesArrays")
     names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *FAULT_MESSAGES))]
     replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
@@ -652,20 +648,17 @@ def test_faulty_custom_schedulers_are_reported_and_the_others_have_results(
         assert fault is not None
         assert told in fault
         assert outcomes[f"own_schedulers:{kind}"].statistics == {}
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]
+    summary = json.loads((importable / "out" / "summary.json").read_text())["schedulers"]
     assert [name for name, found in summary.items() if found["fault"]] == names[1 + len(good) :]
-    report = (tmp_path / "out" / "report.html").read_text()
+    report = (importable / "out" / "report.html").read_text()
     assert "LookupError" in report
 
 
-def test_a_scheduler_may_request_a_round_every_second_for_hours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "patient_schedulers.py").write_text(OWN)
+def test_a_scheduler_may_request_a_round_every_second_for_hours(importable: Path) -> None:
+    (importable / "patient_schedulers.py").write_text(OWN)
     log = log_of([(1, 0.0, 30_000.0, 2, 40_000.0, 1), (2, 1.0, 5.0, 2, 5.0, 1)], 3)
     name = "patient_schedulers:AsksEverySecond"
-    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", Inline(), False, Listener())
+    (outcome,) = replay_all(Replay(log), [name], importable / "out", Inline(), False, Listener())
     assert outcome.fault is None
     assert outcome.statistics["makespan"] == 30_005.0
 
@@ -713,11 +706,10 @@ NEEDS_REPAIR = LOG + "5 86500 -1 30 9 -1 -1 9 30 -1 1 2 -1 -1 -1 -1 -1 -1\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "log.swf").write_text(LOG)
-    (tmp_path / "odd.swf").write_text(NEEDS_REPAIR)
-    return tmp_path
+def here(here: Path) -> Path:
+    (here / "log.swf").write_text(LOG)
+    (here / "odd.swf").write_text(NEEDS_REPAIR)
+    return here
 
 
 def replayed(*arguments: str | Path) -> Result:
@@ -730,8 +722,7 @@ def jobs_of(folder: Path) -> pl.DataFrame:
 
 
 def test_by_default_three_schedulers_are_compared_in_a_table(here: Path) -> None:
-    result = sil("replay", "log.swf", "--workers", "1")
-    assert result.exit_code == 0, result.output
+    result = succeeded("replay", "log.swf", "--workers", "1")
     names = {"fcfs", "easy", "conservative"}
     for shown in (*names, "Mean waiting time (s)", "Utilisation (%)", "Makespan (s)"):
         assert shown in result.stdout
@@ -777,9 +768,9 @@ def test_a_report_shows_its_command_versions_input_and_contents(
 ) -> None:
     command = ["sil", "replay", "log.swf", "--scheduler", "rigid(backfilling=easy)", "--out", "out"]
     monkeypatch.setattr(sys, "argv", ["/somewhere/bin/sil", *command[1:]])
-    assert sil(*command[1:]).exit_code == 0
+    succeeded(*command[1:])
     monkeypatch.setattr(sys, "argv", ["/somewhere/bin/sil", "report", "out"])
-    assert sil("report", "out").exit_code == 0
+    succeeded("report", "out")
     page = unescape((here / "out" / REPORT).read_text())
     digest = hashlib.sha256((here / "log.swf").read_bytes()).hexdigest()
     for shown in (
@@ -796,11 +787,10 @@ def test_a_report_shows_its_command_versions_input_and_contents(
 
 def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here: Path) -> None:
     names = ("--scheduler", "fcfs", "--scheduler", "easy")
-    assert sil("replay", "log.swf", *names, "--workers", "1", "--out", "out").exit_code == 0
+    succeeded("replay", "log.swf", *names, "--workers", "1", "--out", "out")
     page = (here / "out" / REPORT).read_text()
     (here / "out" / REPORT).unlink()
-    result = sil("report", "out", "--figures", "svg")
-    assert result.exit_code == 0, result.output
+    result = succeeded("report", "out", "--figures", "svg")
     assert (here / "out" / REPORT).read_text() == page
     assert "Mean waiting time (s)" in result.stdout
     assert {path.name for path in (here / "out" / "figures").iterdir()} == {
@@ -840,7 +830,7 @@ def test_the_summary_has_all_fields_of_a_report(here: Path) -> None:
 
 def test_results_name_the_replayed_part_of_the_log(here: Path) -> None:
     part = ("--jobs=1:3", "--load", "2")
-    assert sil("replay", "log.swf", "--scheduler", "fcfs", *part, "--out", "out").exit_code == 0
+    succeeded("replay", "log.swf", "--scheduler", "fcfs", *part, "--out", "out")
     summary = json.loads((here / "out" / "summary.json").read_text())
     assert summary["part"] == ["jobs 1:3", "2 times the load"]
     told = pl.read_parquet_metadata(here / "out" / "fcfs" / TRACE)[METADATA_KEY]
@@ -1000,7 +990,7 @@ def test_a_full_disk_is_reported_and_no_scheduler_is_blamed(here: Path, schedule
 def test_a_fault_exits_with_1_and_the_others_are_tabulated(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(here))
+    monkeypatch.syspath_prepend(here)
     (here / "own_schedulers.py").write_text(OWN)
     result = replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "own_schedulers:Raises")
     assert result.exit_code == 1
@@ -1030,8 +1020,7 @@ def test_results_are_byte_identical_with_any_number_of_workers(
     options = [text for name in names for text in ("--scheduler", name)]
     of_run = {}
     for out, workers in (("one", "1"), ("two", "2")):
-        result = sil("replay", "many.swf", *options, "--out", out, "--workers", workers, "--no-report")
-        assert result.exit_code == 0, result.output
+        succeeded("replay", "many.swf", *options, "--out", out, "--workers", workers, "--no-report")
         of_run[out] = {
             str(path.relative_to(out)): path.read_bytes()
             for path in sorted(Path(out).rglob("*"))
@@ -1060,7 +1049,7 @@ def test_a_link_or_a_pipe_in_a_results_folder_is_replaced_and_what_a_link_names_
         os.mkfifo(place)
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
     if name == "report.html":
-        assert sil("report", "out").exit_code == 0
+        succeeded("report", "out")
     assert (here / "precious").read_text() == "precious"
     assert place.is_file() or name == "unfinished.db"
     assert not place.is_symlink()

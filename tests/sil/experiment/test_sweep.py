@@ -34,7 +34,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.slices import Slice, SlicedLog, chosen_slices, equal_slices, slices_of_size, with_warm_up
 from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import PROCESS_SURVIVES
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.experiment.test_replay import Row, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -50,12 +50,11 @@ def jobs(n: int) -> JobLog:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a log of 40 jobs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    write_swf(tmp_path / "log.swf", jobs(40))
-    return tmp_path
+    monkeypatch.syspath_prepend(here)
+    write_swf(here / "log.swf", jobs(40))
+    return here
 
 
 def swept(*arguments: str | Path) -> Result:
@@ -230,7 +229,7 @@ def test_results_of_a_sweep_are_byte_identical_with_any_number_of_workers(
     monkeypatch.setattr("sil.experiment.replay.FEW_IN_ALL", 0)
     grid = ("--slices", "4", "--load", "0.9", "--load", "1", "--scheduler", "easy", "--scheduler", "fcfs")
     for workers in ("1", "2"):
-        assert sil("sweep", "log.swf", *grid, "--out", workers, "--workers", workers).exit_code == 0
+        succeeded("sweep", "log.swf", *grid, "--out", workers, "--workers", workers)
     assert files(here / "1") == files(here / "2")
 
 

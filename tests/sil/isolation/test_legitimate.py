@@ -65,10 +65,9 @@ KINDS = ("Pool", "Memory", "InAThread", pytest.param("NewProcess", marks=pytest.
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    name = f"legitimate_{tmp_path.name}"
-    (tmp_path / f"{name}.py").write_text(LEGITIMATE)
+def module(importable: Path) -> str:
+    name = f"legitimate_{importable.name}"
+    (importable / f"{name}.py").write_text(LEGITIMATE)
     return name
 
 

@@ -224,15 +224,14 @@ class Children(Rigid):
 
 
 @pytest.mark.parametrize("kind", ["Itself", "Shared", "Children"])
-def test_a_memory_limit_has_its_own_rule(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "hungry.py").write_text(HUNGRY)
+def test_a_memory_limit_has_its_own_rule(kind: str, importable: Path) -> None:
+    (importable / "hungry.py").write_text(HUNGRY)
     limits = {100.0: KEEPS_TO_MEMORY, 1_000.0: None}
     for most_mb, rule in limits.items():
         replay = Replay(REPLAY.log, engine=Engine.HARNESS, memory_limit_mb=most_mb, determinism_check=False)
         if rule is None and kind == "Children":
             break
-        *_, last = replay.facts(resolve(f"hungry:{kind}"), tmp_path / "printed").to_dicts()
+        *_, last = replay.facts(resolve(f"hungry:{kind}"), importable / "printed").to_dicts()
         assert last["detail"] == rule, last["message"]
         assert rule is None or "more than the 100 MB that " in last["message"]
 
@@ -290,13 +289,10 @@ WHEN_IMPORTED = {
 
 
 @pytest.mark.parametrize("kind", WHEN_IMPORTED)
-def test_to_import_and_make_one_is_done_in_its_process_and_in_time(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_to_import_and_make_one_is_done_in_its_process_and_in_time(kind: str, importable: Path) -> None:
     code, told = WHEN_IMPORTED[kind]
-    monkeypatch.syspath_prepend(str(tmp_path))
     module = f"imported_{kind.replace(' ', '_')}"
-    (tmp_path / f"{module}.py").write_text(code + "\n")
+    (importable / f"{module}.py").write_text(code + "\n")
     with pytest.raises(SchedulerNotLoaded) as refused:
         described(named(f"{module}:S"), limit_s=0.5)
     assert told in str(refused.value)
@@ -317,11 +313,8 @@ class Counts(Rigid):
 """
 
 
-def test_an_instance_that_cannot_be_made_again_is_the_fault_of_its_scheduler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "counts.py").write_text(COUNTS)
-    *_, last = REPLAY.facts(resolve("counts:Counts"), tmp_path / "printed").to_dicts()
+def test_an_instance_that_cannot_be_made_again_is_the_fault_of_its_scheduler(importable: Path) -> None:
+    (importable / "counts.py").write_text(COUNTS)
+    *_, last = REPLAY.facts(resolve("counts:Counts"), importable / "printed").to_dicts()
     assert last["detail"] == RAISES_NOTHING
     assert "Counts() raised RuntimeError: only one" in last["message"]

@@ -59,10 +59,7 @@ def without_times(tables: RunTables) -> list[pl.DataFrame]:
     ids=["failures", "reasons", "queues", "charged", "manager", "shared-nodes", "parts-of-nodes"],
 )
 def test_an_experiment_has_the_same_tables(
-    experiment: str,
-    scheduler: str,
-    settings: dict[str, Any],
-    tmp_path: Path,
+    experiment: str, scheduler: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     name = f"{OWN}:{scheduler}"
     found = []

@@ -34,7 +34,7 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import SchedulerFault
 from site_db.store import parse_address
 from tests.builders import TINY_SITE
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.planning.fake_runs import plan
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
@@ -97,8 +97,7 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path = plan_file(tmp_path)
-    done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
-    assert done.exit_code == 0, done.output
+    done = succeeded("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
     assert "With 250, buy '2 x two fast'" in " ".join(done.output.split())
     assert "another interval in each table" in " ".join(done.output.split())
     assert max(len(line.rstrip()) for line in done.output.splitlines() if " ± " in line) <= 80
@@ -106,12 +105,7 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(
     assert set(options["question"]) == {"each offer", "best buy"}
     assert options.filter(question="each offer")["option"].to_list()[0] == "two fast"
     page = (tmp_path / "out" / PAGE).read_text()
-    for text in (
-        "What now?",
-        "buy &#39;2 x two fast&#39;",
-        "Gain by job class",
-        "common random numbers",
-    ):
+    for text in ("What now?", "buy &#39;2 x two fast&#39;", "Gain by job class", "common random numbers"):
         assert text in page
     assert (tmp_path / "out" / "effects.png").stat().st_size > 10_000
     again = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--json")
@@ -308,9 +302,7 @@ def test_machines_with_a_space_in_their_names_can_be_retired(tmp_path: Path) -> 
     assert answer.retire.effects[0].option.name == "without 2 x slow"
 
 
-def test_offers_for_an_overloaded_site_are_compared_with_each_other(
-    tmp_path: Path,
-) -> None:
+def test_offers_for_an_overloaded_site_are_compared_with_each_other(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, text=FEW.replace("1.6", "2.8")))
     assert answers.loads[AS_IT_IS.name].is_too_much
     reported = list(caveats(answers))
@@ -323,8 +315,7 @@ def test_combinations_that_cannot_carry_the_forecast_are_named_on_page_console_a
 ) -> None:
     offers = OFFERS.replace("price = 60", "price = 60\nlimit = 3")
     path = plan_file(tmp_path, offers, FEW.replace("1.6", "4.4"))
-    done = sil("plan", path, "--budget", "200", "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    done = succeeded("plan", path, "--budget", "200", "--out", tmp_path / "out")
     sentence = "Left out of the best buy, since with them the site could not carry the forecast"
     assert f"{sentence}, or they exclude each other: '2 x one slow'" in " ".join(done.output.split())
     assert sentence in (tmp_path / "out" / PAGE).read_text()
@@ -445,13 +436,12 @@ price = 100
 """
 
 
-def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.toml").write_text(HISTORY.replace('site = "lab"\n', ""))
-    assert sil("db", "init").exit_code == 0
+def test_a_forecast_may_repeat_past_arrivals(here: Path) -> None:
+    (here / "plan.toml").write_text(HISTORY.replace('site = "lab"\n', ""))
+    succeeded("db", "init")
     log = files.FIXTURES / "logs" / "slurm.txt"
     assert sil("db", "import-sacct", log, "--db", "site.db#lab").exit_code in (0, 1)
-    history = read_plan(tmp_path / "plan.toml").history
+    history = read_plan(here / "plan.toml").history
     assert history is not None
     forecast = past_arrivals(history, (), parse_address("site.db#lab"))
     assert forecast is not None
@@ -464,9 +454,8 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
         "cy/flow/4 nodes with 4 CPUs each/batch": 3 / 12,
         "dee/couple/1 node with 4 CPUs/batch": 2 / 12,
     }
-    done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
-    assert done.exit_code == 0, done.output
-    page = (tmp_path / "sil-plan-from-history" / PAGE).read_text()
+    succeeded("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
+    page = (here / "sil-plan-from-history" / PAGE).read_text()
     assert "Plan from-history, site lab, seed 1" in page
     assert "0.9 times what arrived ever, by the site&#39;s database" in page
     assert "name its database with --site" in the_sentence(sil("plan", "plan.toml"))
@@ -475,7 +464,7 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
 def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     path, db = plan_file(tmp_path, text=FEW.replace('site = "tiny.toml"\n', "")), tmp_path / "site.db"
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
-        assert sil("db", *command, "--db", db).exit_code == 0
+        succeeded("db", *command, "--db", db)
     prepared = Prepared(read_plan(path), path, parse_address(str(db)))
     reported = list(caveats(answer_questions(prepared, Runner(Inline()), lambda *look: None)))
     assert any(
@@ -483,9 +472,8 @@ def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_a_history_without_jobs_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
+def test_a_history_without_jobs_is_rejected(here: Path) -> None:
+    (here / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
     assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
     reported = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
     assert "has 0 jobs of the site 'hcs-2001', too few to estimate the arrival rate" in reported
@@ -524,8 +512,7 @@ def logged(folder: Path, more: str = "", text: str = LOG) -> Path:
 def test_processors_can_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None:
     goals = ("mean_bounded_slowdown", "per_processor_slowdown_mean", "weighted_waiting_time_mean")
     more = "".join(f'[[goals]]\nmetric = "{goal}"\n' for goal in goals)
-    done = sil("plan", logged(tmp_path, more), "--out", tmp_path / "out", "--workers", "2")
-    assert done.exit_code == 0, done.output
+    succeeded("plan", logged(tmp_path, more), "--out", tmp_path / "out", "--workers", "2")
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
     easy, fcfs = (options.filter(scheduler=name).row(0, named=True) for name in ("easy", "fcfs"))
     assert easy["gain"] > 0
@@ -606,15 +593,12 @@ class Edited(Rigid):
 """
 
 
-def test_a_plan_for_a_log_is_simulated_again_after_its_scheduler_is_edited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    path = logged(tmp_path, text=LOG.replace('"easy", "fcfs"', '"edited_on_a_log:Edited", "fcfs"'))
+def test_a_plan_for_a_log_is_simulated_again_after_its_scheduler_is_edited(importable: Path) -> None:
+    path = logged(importable, text=LOG.replace('"easy", "fcfs"', '"edited_on_a_log:Edited", "fcfs"'))
     runs = []
     for backfilling in ("none", "easy"):
-        (tmp_path / "edited_on_a_log.py").write_text(EDITED.format(backfilling=backfilling))
-        scenario = OnLog(read_plan(path), tmp_path)
+        (importable / "edited_on_a_log.py").write_text(EDITED.format(backfilling=backfilling))
+        scenario = OnLog(read_plan(path), importable)
         runs.append([scenario.run(AS_IT_IS, name, 0).key for name in scenario.plan.schedulers])
     (edited_before, fcfs_before), (edited_after, fcfs_after) = runs
     assert edited_before != edited_after

@@ -25,7 +25,7 @@ from sil.planning.verdicts import PairVerdict
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
 from tests.sil.planning.test_plan import refusal_of
 from tests.sil.runs.test_queueing_theory_on_nodes import mean_wait_mmc_s
@@ -109,8 +109,7 @@ def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
 def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     for workers in ("1", "2"):
-        done = sil("plan", path, "--out", tmp_path / workers, "--workers", workers)
-        assert done.exit_code == 0, done.output
+        succeeded("plan", path, "--out", tmp_path / workers, "--workers", workers)
     for name in (OPTIONS, "job_classes.csv", PAGE):
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
 
@@ -206,8 +205,7 @@ def few_jobs_in_a_database(folder: Path) -> Path:
     (folder / "site.toml").write_text(SITE)
     (folder / "few.txt").write_text(LOG_OF_FEW)
     for command in (["init"], ["import", "site.toml"], ["import-sacct", "few.txt"]):
-        done = sil("db", *command, "--db", str(folder / "site.db"))
-        assert done.exit_code == 0, done.output
+        succeeded("db", *command, "--db", str(folder / "site.db"))
     return folder / "site.db"
 
 
@@ -220,15 +218,11 @@ def few_jobs_in_a_database(folder: Path) -> Path:
         ('[log]\nfile = "few.txt"', "few.txt"),
     ],
 )
-def test_offers_are_compared_on_the_jobs_as_they_arrived(
-    forecast: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    database = few_jobs_in_a_database(tmp_path)
-    path = plan_file(tmp_path, f"\n{forecast}\n", FEW_FILE)
-    done = sil("plan", path, "--site", str(database), "--out", "out")
-    assert done.exit_code == 0, done.output
-    console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
+def test_offers_are_compared_on_the_jobs_as_they_arrived(forecast: str, name: str, here: Path) -> None:
+    database = few_jobs_in_a_database(here)
+    path = plan_file(here, f"\n{forecast}\n", FEW_FILE)
+    done = succeeded("plan", path, "--site", str(database), "--out", "out")
+    console, page = " ".join(done.output.split()), (here / "out" / PAGE).read_text()
     for sentence in (
         f"The forecast: all 3 jobs of {name} as they arrived.",
         "for 10, waiting of requested GPUs falls by 100.0 %, to 0 GPU h.",
@@ -237,7 +231,7 @@ def test_offers_are_compared_on_the_jobs_as_they_arrived(
         assert sentence in page
     assert "differences are those of these jobs, and have no confidence intervals" in page
     assert "of the capacity of the site" not in page, "three jobs have no rate"
-    (row,) = pl.read_csv(tmp_path / "out" / OPTIONS).to_dicts()
+    (row,) = pl.read_csv(here / "out" / OPTIONS).to_dicts()
     assert row["gain"] == pytest.approx(2 * 480 / 3600)
     assert (row["replications"], row["gain_half_width"], row["against_today"]) == (1, None, "better")
 
@@ -342,8 +336,7 @@ def test_runs_are_others_after_the_log_is_edited(tmp_path: Path) -> None:
 def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_path: Path) -> None:
     accounting(tmp_path / "sacct.txt", 5)
     path = plan_file(tmp_path, '[log]\nfile = "sacct.txt"\nweeks = 2\n')
-    done = sil("plan", path, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    done = succeeded("plan", path, "--out", tmp_path / "out")
     console, page = " ".join(done.output.split()), unescape((tmp_path / "out" / PAGE).read_text())
     for sentence in (
         "The forecast: 2 weeks drawn from 5 of sacct.txt, in each replication.",
@@ -359,15 +352,13 @@ def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_pa
     assert "Gain by job class" not in page, "the log has none"
 
 
-def test_weeks_of_the_past_of_a_site_are_a_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "site.toml").write_text(SITE)
-    accounting(tmp_path / "sacct.txt", 3)
+def test_weeks_of_the_past_of_a_site_are_a_forecast(here: Path) -> None:
+    (here / "site.toml").write_text(SITE)
+    accounting(here / "sacct.txt", 3)
     for command in (["init"], ["import", "site.toml"], ["import-sacct", "sacct.txt"]):
-        assert sil("db", *command).exit_code == 0
-    path = plan_file(tmp_path, "[history]\nweeks = 1\n")
-    done = sil("plan", path, "--site", "site.db", "--json")
-    assert done.exit_code == 0, done.output
+        succeeded("db", *command)
+    path = plan_file(here, "[history]\nweeks = 1\n")
+    done = succeeded("plan", path, "--site", "site.db", "--json")
     printed = json.loads(done.stdout)
     assert any("1 week drawn from 3 of the history of shared" in one for one in printed["assumptions"])
     assert "name its database with --site" in the_sentence(sil("plan", path))

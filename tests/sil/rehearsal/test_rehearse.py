@@ -13,7 +13,7 @@ from sil import rehearse
 from sil.rehearsal.run import JobsVerdict, read_rehearsal
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from tests.commands import sil
+from tests.commands import succeeded
 from tests.sil.rehearsal.months import CONF, month, row, written
 from tests.sil.slurm.installed import needs_slurm
 
@@ -61,11 +61,23 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     bug = tmp_path / "bug.conf"
     bug.write_text(CONF.replace("Nodes=n[1-2] MaxTime=7-0", "Nodes=n1 MaxTime=7-0"))
     out = tmp_path / "out"
-    result = sil(
-        "slurm", "rehearse", log, "--conf", conf, "--conf", bug, "--conf", conf, "--time-zone", "UTC",
-        "--set", "PriorityWeightAge=1001", "--out", out,
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    result = succeeded(
+        "slurm",
+        "rehearse",
+        log,
+        "--conf",
+        conf,
+        "--conf",
+        bug,
+        "--conf",
+        conf,
+        "--time-zone",
+        "UTC",
+        "--set",
+        "PriorityWeightAge=1001",
+        "--out",
+        out,
+    )
     printed = result.stdout
     assert printed.index("The month reproduces: compare") < printed.index("under slurm")
     found = read_rehearsal(out)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import (
-    ON_NODES,
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-    Share,
-)
+from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.ports import MachineAnswered, OrderReceived, OrderRefused, RunEnded, RunLost, RunPreempted
 from scheduler.rules import NODES_FREE
@@ -117,11 +110,7 @@ def test_an_order_for_a_machine_whose_run_has_still_to_stop_is_refused_and_not_s
     assert starts(operator) == [(0.0, 0), (5.0, 2)]
     refused = [(row[0], row[2]) for row in operator.world.trace.rows() if row[1] == "order_refused"]
     assert refused == [(1.0, 1)]
-    assert operator.kinds()[1:4] == [
-        (1.0, OrderRefused),
-        (2.0, RunPreempted),
-        (3.0, OrderRefused),
-    ]
+    assert operator.kinds()[1:4] == [(1.0, OrderRefused), (2.0, RunPreempted), (3.0, OrderRefused)]
 
 
 @pytest.mark.parametrize("doomed", [{1}, {2}, {0, 2}])

@@ -154,7 +154,7 @@ def test_orders_for_licences_of_abandoned_runs_are_refused_until_these_are_over(
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(importable: Path) -> str:
     again = """
 class Again(OnTheFirstMachine):
     def start(self, job):
@@ -175,8 +175,7 @@ from scheduler.mapping.immediate import Mct
 class MyMct(Mct):
     pass
 """
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "far_managers.py").write_text(MANAGERS + again)
+    (importable / "far_managers.py").write_text(MANAGERS + again)
     return "far_managers"
 
 

@@ -10,12 +10,7 @@ import numpy as np
 import pytest
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import (
-    ON_NODES,
-    DispatchOrder,
-    ExecutionRecord,
-    Job,
-)
+from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job
 from scheduler.ports import RunEnded
 from scheduler.resource_manager import OnMachines, Ports, ResourceManager
 from scheduler.rules import KNOWN_NODES, MAKES_PROGRESS

@@ -11,13 +11,7 @@ from scheduler.durability.journalled_manager import dependable
 from scheduler.durability.reliable_delivery import Timeouts
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.rigid_allocation import free_nodes_manager
-from scheduler.model import (
-    ON_NODES,
-    DispatchOrder,
-    Job,
-    JobId,
-    RunId,
-)
+from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId
 from scheduler.node_request import Node
 from scheduler.ports import Notice, RunEnded, RunLost, RunPreempted, RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes, Ports

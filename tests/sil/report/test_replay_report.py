@@ -36,7 +36,7 @@ from sil.trace.log_clock import LogClock
 from sil.workload.lublin import Lublin
 from sil.workload.slices import DAY_S
 from sil.workload.swf_writing import write_swf
-from tests.commands import sil
+from tests.commands import sil, succeeded
 from tests.examples import up_to
 
 
@@ -183,28 +183,27 @@ def test_a_warm_up_that_leaves_no_job_is_an_error() -> None:
         measured(replayed(jobs([0, 10], [0, 10], [1, 11]), 10.0), Analysis(4, 4))
 
 
-def test_the_commands_trim_and_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_swf(tmp_path / "log.swf", Lublin().jobs(300, 32, np.random.default_rng(1)).at_load(0.8))
+def test_the_commands_trim_and_say_so(here: Path) -> None:
+    write_swf(here / "log.swf", Lublin().jobs(300, 32, np.random.default_rng(1)).at_load(0.8))
     trimmed = ("--warm-up-days", "1", "--cool-down-days", "0.5", "--block-days", "0.5")
     command = ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "easy", "--out", "out", *trimmed)
-    assert sil(*command).exit_code == 0
-    page = (tmp_path / "out" / "report.html").read_text()
+    succeeded(*command)
+    page = (here / "out" / "report.html").read_text()
     assert "without those submitted in the first 1 and the last 0.5 days" in page
     assert "blocks of 0.5 days" in page
-    assert sil("report", "out", "--warm-up-days", "0", "--cool-down-days", "0").exit_code == 0
-    assert "without those submitted" not in (tmp_path / "out" / "report.html").read_text()
-    assert sil("report", "out").exit_code == 0, "as the replay had it"
-    assert (tmp_path / "out" / "report.html").read_text() == page
-    (tmp_path / "out" / "report.html").unlink()
-    assert sil(*command, "--no-report").exit_code == 0
-    assert sil("report", "out").exit_code == 0
-    assert "without those submitted" in (tmp_path / "out" / "report.html").read_text()
+    succeeded("report", "out", "--warm-up-days", "0", "--cool-down-days", "0")
+    assert "without those submitted" not in (here / "out" / "report.html").read_text()
+    succeeded("report", "out")
+    assert (here / "out" / "report.html").read_text() == page
+    (here / "out" / "report.html").unlink()
+    succeeded(*command, "--no-report")
+    succeeded("report", "out")
+    assert "without those submitted" in (here / "out" / "report.html").read_text()
     for command in (("replay", "log.swf", "--out", "no"), ("report", "out")):
         result = sil(*command, "--warm-up-days", "1000", "--cool-down-days", "0")
         assert result.exit_code == 2
         assert "1000 days of warm-up and 0 of cool-down leave nothing of a log of" in result.stderr
-    assert not (tmp_path / "no").exists()
+    assert not (here / "no").exists()
 
 
 # -- by user, by size, by week ---------------------------------------------------------------------------
@@ -310,8 +309,7 @@ def test_the_page_begins_with_the_answer_relative_to_easy_and_has_units(tmp_path
     path, out = tmp_path / "log.swf", tmp_path / "out"
     write_swf(path, Lublin().jobs(400, 32, np.random.default_rng(1)).at_load(0.9))
     options = ("--out", str(out), "--workers", "1")
-    result = sil("replay", str(path), *options)
-    assert result.exit_code == 0, result.output
+    succeeded("replay", str(path), *options)
     page = (out / "report.html").read_text()
     assert re.search(
         r'class="answer">easy: mean wait [\d.,]+ (h|min|d); fcfs [^;]* more.*; conservative ', page

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -76,10 +76,9 @@ request = {site_resources = {matlab = 1}, partitions = ["all"]}
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shared.toml").write_text(SITE)
-    return tmp_path
+def here(here: Path) -> Path:
+    (here / "shared.toml").write_text(SITE)
+    return here
 
 
 def run(
@@ -88,8 +87,7 @@ def run(
     """The jobs of an experiment, in the folder out."""
     names = ", ".join(f'"{name}"' for name in schedulers)
     Path("test.toml").write_text(f'name = "test"\nsite = "{site}"\nschedulers = [{names}]\n{text}')
-    done = sil("run", "test.toml", "--out", "out", *options)
-    assert done.exit_code == 0, done.output
+    succeeded("run", "test.toml", "--out", "out", *options)
     return pl.read_csv("out/jobs.csv", schema_overrides={"allocated_resources": pl.String})
 
 
@@ -205,8 +203,8 @@ def test_schedulers_are_compared_on_the_same_jobs() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_results_and_learning_record_runs_for_the_machine_class_of_their_nodes() -> None:
-    assert sil("db", "init").exit_code == 0
-    assert sil("db", "import", "shared.toml").exit_code == 0
+    succeeded("db", "init")
+    succeeded("db", "import", "shared.toml")
     run(mix(4, core=1, gpu=1), "--site", "site.db", "--learn")
     query = (
         "SELECT j.name, m.name, count(*) FROM execution_history h "
@@ -283,7 +281,7 @@ def database_to_copy(generated: tuple[Path, float]) -> Path:
         ("import-slurm-conf", folder / "slurm.conf"),
         ("import-sacct", folder / "sacct.txt"),
     ):
-        assert sil("db", *command, "--db", path if command == ("init",) else f"{path}#made").exit_code == 0
+        succeeded("db", *command, "--db", path if command == ("init",) else f"{path}#made")
     return path
 
 
@@ -349,7 +347,7 @@ def test_a_replay_on_the_site_of_a_database_is_that_on_its_configuration(
     folder, _ = generated
     arguments = ("replay", "sacct.txt", "--scheduler", "easy", "--jobs", "0:500", "--no-report")
     for where, nodes in (("a", ("--site", "site.db")), ("b", ("--nodes", folder / "slurm.conf"))):
-        assert sil(*arguments, *nodes, "--out", where).exit_code == 0
+        succeeded(*arguments, *nodes, "--out", where)
     starts = [
         read_facts(Path(where, "easy", TRACE)).filter(pl.col("event") == Fact.RUN_STARTED) for where in "ab"
     ]

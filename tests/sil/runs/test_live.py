@@ -249,11 +249,10 @@ def test_completed_runs_enter_experience(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(run_time_s >= 0.3 for run_time_s in took)
 
 
-def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    path = tiny_experiment(tmp_path, site_text=QUICK_SITE, jobs="2")
-    (tmp_path / "wrong.py").write_text("class Wrong:\n    def schedule(self, problem):\n        return 7\n")
+def test_a_misbehaving_scheduler_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(here)
+    path = tiny_experiment(here, site_text=QUICK_SITE, jobs="2")
+    (here / "wrong.py").write_text("class Wrong:\n    def schedule(self, problem):\n        return 7\n")
     done = sil("live", path, "--scheduler", "wrong:Wrong")
     assert done.exit_code == 1
     assert f"wrong:Wrong broke the rule {RETURNS_A_SCHEDULE}" in " ".join(done.stderr.split())
@@ -272,9 +271,8 @@ def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest
     ],
 )
 def test_an_experiment_that_cannot_run_live_is_rejected_in_one_sentence(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     assert message in the_sentence(sil("live", *arguments))
 
 

@@ -85,9 +85,8 @@ class CannotBeMade(OneAtATime):
 
 
 @pytest.fixture
-def managers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "own_managers.py").write_text(MANAGERS)
+def managers(importable: Path) -> str:
+    (importable / "own_managers.py").write_text(MANAGERS)
     return "own_managers"
 
 

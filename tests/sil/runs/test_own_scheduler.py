@@ -12,7 +12,7 @@ import pytest
 from scheduler.rules import Kind
 from sil.experiment.checking import check
 from tests import faulty_on_free_nodes
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -50,11 +50,10 @@ class DiesAtOnce:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of schedulers in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "breaking_rules.py").write_text(BREAKS_TWO)
+    monkeypatch.syspath_prepend(here)
+    (here / "breaking_rules.py").write_text(BREAKS_TWO)
     return "breaking_rules"
 
 
@@ -131,18 +130,16 @@ def test_after_an_aborted_search_the_other_rules_have_no_verdict() -> None:
 
 @pytest.mark.parametrize("kind", ["mapping", "shared-nodes", "free-nodes"])
 def test_a_generated_scheduler_passes_the_check_with_parameters(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"my_{kind.replace('-', '_')}"
-    monkeypatch.chdir(tmp_path)
-    assert sil("new-scheduler", name, "--kind", kind).exit_code == 0
-    monkeypatch.syspath_prepend(str(tmp_path / name))
+    succeeded("new-scheduler", name, "--kind", kind)
+    monkeypatch.syspath_prepend(str(here / name))
     class_name = "".join(part.capitalize() for part in name.split("_"))
     parameter = "(most_jobs=1)" if kind == "shared-nodes" else "(patience_s=5)"
     kinds = ["free-nodes", "consumable-nodes"] if kind == "free-nodes" else [kind]
     for each in kinds:
-        done = sil("check", f"{name}:{class_name}{parameter}", "--kind", each, "--examples", "20")
-        assert done.exit_code == 0, done.output
+        done = succeeded("check", f"{name}:{class_name}{parameter}", "--kind", each, "--examples", "20")
         assert "keeps the contract" in done.output
     tests = (Path(name) / "tests" / f"test_{name}.py").read_text()
     assert all(f'"{each}"' in tests for each in kinds[1:])
@@ -151,7 +148,7 @@ def test_a_generated_scheduler_passes_the_check_with_parameters(
 
 @pytest.mark.long
 def test_a_generated_scheduler_is_found_by_name_after_installation(tmp_path: Path) -> None:
-    assert sil("new-scheduler", "fair_share", "--out", str(tmp_path / "package")).exit_code == 0
+    succeeded("new-scheduler", "fair_share", "--out", str(tmp_path / "package"))
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(tmp_path / "there"), str(tmp_path / "package")], check=True)
     asked = "from scheduler import registry; print(registry.resolve('fair_share').target)"

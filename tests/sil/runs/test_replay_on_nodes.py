@@ -31,7 +31,7 @@ from sil.workload.settings import Rules
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
 from tests.builders import earlier
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
 from tests.scheduler.free_nodes.small_conservative import SmallReservations
@@ -66,8 +66,7 @@ def accounting(folder: Path, *jobs: tuple[str, str, str]) -> Path:
 def replay(log: Path, *options: str) -> dict[str, pl.DataFrame]:
     """The jobs by scheduler."""
     out = log.parent / "out"
-    done = sil("replay", log, "--nodes", log.parent / "slurm.conf", "--out", out, *options)
-    assert done.exit_code == 0, done.output
+    succeeded("replay", log, "--nodes", log.parent / "slurm.conf", "--out", out, *options)
     return {path.parent.name: pl.read_csv(path) for path in sorted(out.glob("*/jobs.csv"))}
 
 
@@ -214,8 +213,7 @@ def test_the_report_states_the_nodes_and_refused_jobs_and_shows_gpus_in_use(tmp_
 def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None:
     log = accounting(tmp_path, *[("all", "cpu=32,node=1,gres/gpu:a100=4", "g01")] * 3)
     replay(log, "--reasons")
-    told = sil("why", tmp_path / "out" / "fcfs", "--job", "3")
-    assert told.exit_code == 0, told.output
+    told = succeeded("why", tmp_path / "out" / "fcfs", "--job", "3")
     text = " ".join(told.stdout.split())
     assert "1 node with 32 CPUs, 4 a100 GPUs" in text
     assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text

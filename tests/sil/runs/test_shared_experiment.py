@@ -34,7 +34,7 @@ from site_db.site_file.importing import put_site, read_site_file
 from site_db.sites import find_site
 from site_db.store import Address, parse_address
 from tests import faulty_on_nodes
-from tests.commands import sil
+from tests.commands import succeeded
 from tests.postgres import Server
 
 pytestmark = pytest.mark.usefixtures("without_reports")
@@ -178,7 +178,7 @@ def test_a_permanent_outage_is_reported_with_the_waiting_jobs(
     monkeypatch.setattr("sil.world.harness.MOST_IDLE_ROUNDS", 500)
     path, database = written(tmp_path), str(tmp_path / "lab.db")
     for command in (("init",), ("import", str(tmp_path / "site.toml")), ("state", "pc1", "down")):
-        assert sil("db", *command, "--db", database).exit_code == 0
+        succeeded("db", *command, "--db", database)
     comparison = run(path, tmp_path / "out", SiteChoice(parse_address(database)))
     assert "; 1 of the machines and interconnects is permanently down" in str(comparison.faults[0])
 

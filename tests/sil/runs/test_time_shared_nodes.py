@@ -114,10 +114,7 @@ def test_a_predictor_does_not_see_the_actual_run_times() -> None:
     jobs = jobs_of(KINDS)
     first = [
         dict(run(cluster, jobs, Loras()).predictions.select("job", "end_s").iter_rows())
-        for cluster in (
-            EXACT,
-            VARYING,
-        )
+        for cluster in (EXACT, VARYING)
     ]
     assert first[0] == first[1]
 

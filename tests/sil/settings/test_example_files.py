@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from sil.api.schemas import MODELS, schema_of
 from sil.settings.files import FIXTURES
 from site_db.site_file.tables import SiteFile
-from tests.commands import sil
+from tests.commands import sil, succeeded
 
 EXAMPLES = {kind: sorted((FIXTURES / f"{kind}s").glob("*.toml")) for kind in MODELS}
 
@@ -65,9 +65,8 @@ def test_copies_are_run_and_never_replace_another_file(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     assert "sil run" in sil("experiments", "copy", folder).output
     path = folder / "experiments" / "light-to-heavy.toml"
-    done = sil("run", path, "--replications", "1", "--scheduler", "mct", "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    assert sil("experiments", "copy", folder).exit_code == 0
+    succeeded("run", path, "--replications", "1", "--scheduler", "mct", "--out", tmp_path / "out")
+    succeeded("experiments", "copy", folder)
     path.write_text("mine")
     refused = sil("experiments", "copy", folder)
     assert refused.exit_code == 2

@@ -79,10 +79,7 @@ MEANS = "mean_time_between_failures_s = 100\nmean_time_to_repair_s = 1\n"
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_line(
-    more: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = " ".join(the_sentence(sil("run", tiny_experiment(tmp_path, more), "--out", "out")).split())
+def test_a_mistake_is_reported_with_its_line(more: str, expected: str, here: Path) -> None:
+    told = " ".join(the_sentence(sil("run", tiny_experiment(here, more), "--out", "out")).split())
     assert expected in told
     assert "experiment.toml" in told

@@ -18,7 +18,7 @@ from scheduler.registry import key_of
 from sil.settings.experiment_file import read_experiment
 from sil.settings.foreign_code import Named, ask_in_terminal, foreign_code, is_foreign, list_path, permit
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -35,14 +35,13 @@ QUEUE = '[[queues]]\nname = "day"\nscheduler = "theirs:Theirs"\n'
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module that leaves a file when it is imported; the user's configuration is empty."""
-    (tmp_path / "theirs.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    (here / "theirs.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "configuration"))
     monkeypatch.delitem(sys.modules, "theirs", raising=False)
-    return tmp_path
+    return here
 
 
 def experiment(here: Path, *schedulers: str, more: str = "", site: str = TINY_SITE) -> Path:
@@ -88,15 +87,13 @@ def test_without_a_terminal_nothing_that_a_file_names_is_run(place: str, here: P
 
 @pytest.mark.parametrize("place", ["module", "database"])
 def test_with_trust_it_is_run(place: str, here: Path) -> None:
-    done = sil("run", *PLACES[place](here), "--trust", "--out", "out")
-    assert done.exit_code == 0, done.output
+    succeeded("run", *PLACES[place](here), "--trust", "--out", "out")
     assert ran(here)
 
 
 def test_names_given_as_options_are_trusted_and_those_of_the_file_do_not_matter_then(here: Path) -> None:
     path = experiment(here, "mct", "batsim: touch NEVER")
-    done = sil("run", str(path), "--scheduler", "theirs:Theirs", "--out", "out")
-    assert done.exit_code == 0, done.output
+    succeeded("run", str(path), "--scheduler", "theirs:Theirs", "--out", "out")
     assert ran(here)
     assert not (here / "NEVER").exists()
 
@@ -155,7 +152,7 @@ def write_list(text: str) -> None:
 
 def test_what_lies_in_a_trusted_folder_is_run(here: Path) -> None:
     write_list(f'folders = ["{here}"]\n')
-    assert sil("run", str(experiment(here)), "--out", "out").exit_code == 0
+    succeeded("run", str(experiment(here)), "--out", "out")
     assert ran(here)
 
 
@@ -163,7 +160,7 @@ def test_a_file_is_trusted_as_long_as_it_names_nothing_else(here: Path) -> None:
     path = experiment(here)
     code = f"theirs:Theirs ({here / 'theirs.py'})"
     write_list(f'[files]\n"{path}" = ["{code}"]\n')
-    assert sil("run", str(path), "--out", "out").exit_code == 0
+    succeeded("run", str(path), "--out", "out")
     experiment(here, "mct", "theirs:Theirs", "batsim: touch RAN-TOO")
     assert "touch RAN-TOO" in the_sentence(sil("run", str(path), "--out", "out"))
 
@@ -195,7 +192,7 @@ def test_a_yes_at_the_terminal_is_remembered(here: Path, monkeypatch: pytest.Mon
     shown = at_a_terminal(found, "y\n", monkeypatch)
     assert f"theirs:Theirs ({here / 'theirs.py'})" in shown
     assert "It can do whatever you can. Run it? [y/N]" in shown
-    assert sil("run", str(path), "--out", "out").exit_code == 0
+    succeeded("run", str(path), "--out", "out")
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "\x04"])

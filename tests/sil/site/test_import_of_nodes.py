@@ -17,7 +17,7 @@ from sil.site.site_in_use import SiteSource
 from site_db import store
 from site_db.sites import SiteReader
 from site_db.store import parse_address
-from tests.commands import sil
+from tests.commands import sil, succeeded
 from tests.sil.cli.test_database_commands import done
 from tests.site_db.jobs.test_accounting_import import ENDS, Row, log_of
 from tests.site_db.site_texts import NODES
@@ -33,14 +33,13 @@ PartitionName=gpu Nodes=g1 OverSubscribe=EXCLUSIVE MaxNodes=1
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty database in an empty folder."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIL_DATABASE", raising=False)
     monkeypatch.setenv("COLUMNS", "1000")
-    (tmp_path / "slurm.conf").write_text(CONF)
+    (here / "slurm.conf").write_text(CONF)
     done("init")
-    return tmp_path
+    return here
 
 
 def import_log(rows: Iterable[Row], folder: Path) -> None:
@@ -51,8 +50,7 @@ def jobs_of(experiment: str, folder: Path) -> pl.DataFrame:
     """The table of jobs of an experiment on the site, of which there may be several."""
     out = folder / f"out-{len([*folder.glob('out-*')])}"
     (folder / "experiment.toml").write_text(f'name = "trial"\nsite = "from the database"\n{experiment}')
-    result = sil("run", "experiment.toml", "--site", "site.db", "--out", out)
-    assert result.exit_code == 0, result.output
+    succeeded("run", "experiment.toml", "--site", "site.db", "--out", out)
     return pl.read_csv(out / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
 
 
@@ -112,8 +110,7 @@ def test_jobs_that_the_nodes_cannot_satisfy_any_more_are_refused_and_the_others_
     assert jobs.select("job_class", "execution_time").rows() == [("ann/sim/1 node with 1 CPU/batch", 3_600.0)]
     (refusals,) = json.loads((here / "out-0" / "summary.json").read_text())["refusals"]
     assert refusals.startswith("easy: 2 of 3 jobs were refused")
-    found = sil("db", "check")
-    assert found.exit_code == 0
+    found = succeeded("db", "check")
     assert len(found.stderr.strip().splitlines()) == 2
     assert "requests 1 node with 60 CPUs in partition batch, which the nodes cannot satisfy" in found.stderr
 
@@ -127,8 +124,7 @@ def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Pa
     )
     done("export", "--out", "site.toml")
     done("init", "--db", "other.db")
-    imported = sil("db", "import", "site.toml", "--db", "other.db")
-    assert imported.exit_code == 0, imported.output
+    imported = succeeded("db", "import", "site.toml", "--db", "other.db")
     (note,) = imported.stderr.splitlines()
     assert re.match(
         r"Note: site.toml, line \d+: job class .*partition old, which the site does not have", note

@@ -21,7 +21,7 @@ from sil.trace.reading import read_facts, read_trace
 from sil.world.actual_runtimes import ActualRuntimes
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.experiment.test_experiment import run
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
@@ -123,8 +123,7 @@ def test_two_changes_of_one_class_are_cumulative(tmp_path: Path) -> None:
 
 def test_a_memory_change_is_reported_as_having_no_effect(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, '[[notional]]\nchange = "fast"\nmemory_mb = 512\n')
-    done = sil("run", path, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.stderr
+    done = succeeded("run", path, "--out", tmp_path / "out")
     printed = " ".join(done.stderr.split())
     assert "change fast: on dedicated machines no run time depends on memory" in printed
 
@@ -149,9 +148,7 @@ def test_upgraded_machines_keep_their_names_and_their_cluster_gets_new_times(tmp
     assert seconds(in_use, "short")["other"] == pytest.approx(10 * (1 + 13 / 30) / 2)
 
 
-def test_an_unknown_class_with_a_rating_gets_an_estimate_and_its_uncertainty(
-    tmp_path: Path,
-) -> None:
+def test_an_unknown_class_with_a_rating_gets_an_estimate_and_its_uncertainty(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"add": "1 x unknown", "rating": 2.0})
     # Nothing has run: the mean of the times that the staff gave, 10, 30 and 6 s.
     assert seconds(in_use, "short")["new-unknown-1"] == pytest.approx(46 / 3)
@@ -192,8 +189,7 @@ def test_the_same_changes_by_file_and_by_option_give_the_same_result(tmp_path: P
     by_option = tiny_experiment(tmp_path / "b", schedulers='["pjs"]')
     options = ("--add", "2 x fast as cluster new over lan", "--remove", "1 x slow")
     for path, chosen in ((by_file, ()), (by_option, options)):
-        done = sil("run", path, *chosen, "--out", path.parent / "out", "--workers", "1")
-        assert done.exit_code == 0, done.output
+        done = succeeded("run", path, *chosen, "--out", path.parent / "out", "--workers", "1")
         assert "what-if changes of the site" in " ".join(done.output.split())
     first, second = (read_facts(tmp_path / name / "out" / "trace.parquet") for name in "ab")
     assert first.equals(second)
@@ -202,10 +198,7 @@ def test_the_same_changes_by_file_and_by_option_give_the_same_result(tmp_path: P
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"add": "2 x slwo"},
-            r"no machine class 'slwo' \(did you mean 'slow'\?\); for a new class",
-        ),
+        ({"add": "2 x slwo"}, r"no machine class 'slwo' \(did you mean 'slow'\?\); for a new class"),
         ({"add": "2 x new", "like": "fats"}, "the site has no machine class 'fats'; did you mean 'fast'"),
         ({"add": "2 x new", "sequential_s": {"shrot": 1.0}}, "no job class 'shrot'; did you mean 'short'"),
         ({"add": "2 x fast", "like": "slow"}, "the site has the class 'fast'; leave out like"),
@@ -236,10 +229,7 @@ def test_an_inapplicable_change_is_rejected_in_one_sentence(
     [
         ('add = "two fast"', "'two fast' is not a valid change; expected something like '8 x"),
         ('add = "0 x fast"', "names 0 machines; expected 1 to 100,000"),
-        (
-            'add = "1 x fast"\nremove = "f1"',
-            "has one of add, remove, upgrade, change, and this one has add",
-        ),
+        ('add = "1 x fast"\nremove = "f1"', "has one of add, remove, upgrade, change, and this one has add"),
         ("from_s = 5", "has one of add, remove, upgrade, change, and this one has none"),
         ('remove = "f1"\nspeedup = 2', "'speedup' has no effect when machines are removed; leave it out"),
         ('add = "1 x fast"\nfrom_s = 9\nuntil_s = 5', "'until_s' is 5; expected more than 'from_s', 9"),

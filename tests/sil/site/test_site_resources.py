@@ -19,7 +19,7 @@ from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.nodes import ConsumableMachines
 from site_db.slurm_conf import read_cluster
-from tests.commands import sil
+from tests.commands import sil, succeeded
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -46,8 +46,7 @@ def replay(folder: Path, *jobs: tuple[str, str, str, int], scheduler: str = "eas
     (folder / "sacct.txt").write_text("\n".join((HEADER, *rows)) + "\n")
     nodes, out = folder / "slurm.conf", folder / "out"
     options = ("--nodes", nodes, "--out", out, "--scheduler", scheduler, "--reasons", "--no-report")
-    done = sil("replay", folder / "sacct.txt", *options)
-    assert done.exit_code == 0, done.output
+    succeeded("replay", folder / "sacct.txt", *options)
     return pl.read_csv(out / scheduler.partition("(")[0] / "jobs.csv").sort("job_id")
 
 

@@ -44,7 +44,7 @@ from site_db.schema import (
 from site_db.site_file.importing import put_site, read_site_file
 from site_db.store import Address, parse_address
 from tests.builders import tiny_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.experiment.test_experiment import facts_of, run
 from tests.sil.experiment.test_learning import run as run_on
 from tests.sil.planning.test_capacity import workload
@@ -407,7 +407,7 @@ def test_an_absent_machine_is_absent_with_all_its_slots(tmp_path: Path) -> None:
 
 def test_a_machine_that_is_down_at_the_site_is_down_with_all_its_slots(tmp_path: Path) -> None:
     address = site_address(tmp_path, ALONE)
-    assert sil("db", "state", "n2", "down", "--db", str(address)).exit_code == 0
+    succeeded("db", "state", "n2", "down", "--db", str(address))
     run_on(tiny_experiment(tmp_path, site_text=ALONE, jobs="8"), address)
     facts, _ = read_trace(tmp_path / "out" / "trace.parquet")
     assert set(facts.filter(pl.col("event") == Fact.RUN_STARTED)["resource"]) == {0, 1, 2, 3}

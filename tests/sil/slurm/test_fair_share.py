@@ -21,10 +21,7 @@ from site_db.slurm_conf import read_cluster
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.scenarios import QUICK, Rigid, operators, outcome_of
 
-pytestmark = [
-    needs_slurm,
-    pytest.mark.skipif(shutil.which("mariadbd") is None, reason="without MariaDB"),
-]
+pytestmark = [needs_slurm, pytest.mark.skipif(shutil.which("mariadbd") is None, reason="without MariaDB")]
 FAIR = f"{QUICK} PriorityType=priority/multifactor PriorityWeightFairshare=100000 PriorityCalcPeriod=1"
 FLOOD = [Rigid(10, 200, nodes=2, limit_s=300, user="ann") for _ in range(8)]
 LATE = Rigid(300, 200, nodes=2, limit_s=300, user="bob")

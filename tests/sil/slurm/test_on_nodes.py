@@ -15,7 +15,7 @@ from sil.slurm.runs import controller_limits
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from site_db.site_file.cluster import SiteNodes
-from tests.commands import sil
+from tests.commands import sil, succeeded
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.runs.test_engines_on_nodes import log_on_nodes
 from tests.sil.slurm.installed import needs_slurm
@@ -59,11 +59,10 @@ ANY = frozenset({"batch"})
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(here: Path) -> Path:
     for name, text in (("slurm.conf", SITE_CONF), ("log.txt", ACCOUNTING), ("queues.toml", EXPERIMENT)):
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (here / name).write_text(text)
+    return here
 
 
 def replay_under(name: str) -> str:
@@ -75,11 +74,10 @@ def replay_under(name: str) -> str:
 @pytest.mark.usefixtures("folder")
 def test_accounting_is_replayed_on_the_nodes_of_its_slurm_conf() -> None:
     """With specialised cores, hardware threads, a node that is down, and shards."""
-    done = sil(
+    done = succeeded(
         *("replay", "log.txt", "--nodes", "slurm.conf", "--scheduler", "easy"),
         *("--scheduler", "slurm: slurm.conf", "--out", "out", "--no-report"),
     )
-    assert done.exit_code == 0, done.output
     ours, slurms = (
         pl.read_csv(Path("out") / name / "jobs.csv").sort("job_id") for name in ("easy", "slurm-slurm.conf")
     )
@@ -132,8 +130,7 @@ def test_requests_that_slurm_cannot_serve_are_refused_with_the_reason(tmp_path: 
 @needs_slurm
 @pytest.mark.usefixtures("folder")
 def test_an_experiment_with_queues_runs_under_slurm_with_their_users() -> None:
-    done = sil("run", "queues.toml", "--out", "out", "--workers", "1")
-    assert done.exit_code == 0, done.output
+    done = succeeded("run", "queues.toml", "--out", "out", "--workers", "1")
     assert "refused, and count in no other metric; the first because user 'bob' may not submit" in done.output
 
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from sil.studies.fgd_curves import EXACT, curve, published, read_experiment
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.oracles import oracle
 
 WORKLOADS = ("default", "gpuspec33")
@@ -38,8 +38,7 @@ def test_a_curve_equals_the_published_one_at_every_point(workload: str, policy: 
 
 @pytest.mark.long
 def test_the_command_reproduces_all_published_curves(data: Path, tmp_path: Path) -> None:
-    done = sil("reproduce", "fgd", "--data", data, "--out", tmp_path)
-    assert done.exit_code == 0, done.output
+    succeeded("reproduce", "fgd", "--data", data, "--out", tmp_path)
     ledger = pl.read_csv(tmp_path / "fgd" / "ledger.csv")
     assert ledger["verdict"].to_list() == ["holds"] * 6
     assert "100 of 100 curves are equal" in ledger["ours"][0]
@@ -61,8 +60,7 @@ def small(data: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_the_command_writes_curves_ledger_and_figures(small: Path) -> None:
-    done = sil("reproduce", "fgd", "--data", small, "--out", small / "out")
-    assert done.exit_code == 0, done.output
+    succeeded("reproduce", "fgd", "--data", small, "--out", small / "out")
     out = small / "out" / "fgd"
     curves = pl.read_csv(out / "allocation_curves.csv")
     assert curves.columns == ["workload", "policy", "seed", "arrived_pct", "allocated_pct", "fragmented_pct"]
@@ -80,10 +78,7 @@ def test_the_command_writes_curves_ledger_and_figures(small: Path) -> None:
         (["fgd", "--data", "."], "there is no workload; expected files like pods_default.csv"),
     ],
 )
-def test_missing_or_superfluous_data_are_reported(
-    arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_missing_or_superfluous_data_are_reported(arguments: list[str], sentence: str, here: Path) -> None:
     assert sentence in the_sentence(sil("reproduce", *arguments))
 
 

@@ -186,9 +186,7 @@ def test_the_second_study_equals_independent_prototypes(second: Findings) -> Non
     assert [c.ours for c in second.claims if "10,000" in c.claim] == ["10,079 s"]
 
 
-def test_with_the_optimal_step_pjs_is_never_worse_than_the_single_machine_optimum(
-    second: Findings,
-) -> None:
+def test_with_the_optimal_step_pjs_is_never_worse_than_the_single_machine_optimum(second: Findings) -> None:
     for row in second.tables["Saving against SJS (%)"].iter_rows(named=True):
         assert row["pjs_optimal"] >= row["optimal"], row
 
@@ -346,9 +344,7 @@ def test_other_studies_have_no_perturbed_sites() -> None:
 
 
 @pytest.mark.long
-def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deviations, "LEAST_SEEDS", 2)
     monkeypatch.setattr(deviations, "CPU_LIMITS", ())
     found = deviations.table_1(2, Runner(Inline()))

@@ -69,9 +69,8 @@ class OddAlone(Fair):
 
 
 @pytest.fixture
-def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    (tmp_path / "orders_of_service.py").write_text(IN_ORDER)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def named(importable: Path) -> str:
+    (importable / "orders_of_service.py").write_text(IN_ORDER)
     return "orders_of_service"
 
 

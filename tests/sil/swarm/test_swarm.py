@@ -19,7 +19,7 @@ from sil.swarm.faults import Fault
 from sil.swarm.simulation import verdict_on
 from sil.workers.executor import Inline
 from sil.workers.processes import Processes
-from tests.commands import sil, the_sentence
+from tests.commands import sil, succeeded, the_sentence
 from tests.sil.runs.test_own_manager import MANAGERS
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -131,8 +131,7 @@ def test_a_case_shrinks_to_what_violates_alone() -> None:
 
 
 def test_a_swarm_without_violations_ends_with_zero_and_says_what_happened(tmp_path: Path) -> None:
-    done = sil("swarm", "--seeds", "0:40", "--out", tmp_path / "out", "--unreached")
-    assert done.exit_code == 0, done.output
+    done = succeeded("swarm", "--seeds", "0:40", "--out", tmp_path / "out", "--unreached")
     for part in ("40 cases", "lost messages", "run_started", "reliable_delivery.py: not reached: "):
         assert part in done.output
     assert not (tmp_path / "out").exists()
@@ -149,9 +148,8 @@ def test_the_results_as_json_are_those_of_the_seeds(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("bug")
 def test_a_violation_ends_with_one_and_is_replayed_by_the_command_that_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     options = [part for kind in LOSSES for part in ("--fault", kind)]
     done = sil("swarm", "--seeds", "0:30", "--jobs", "5", "--out", "found cases", *options)
     assert done.exit_code == 1
@@ -166,8 +164,7 @@ def test_a_violation_ends_with_one_and_is_replayed_by_the_command_that_is_printe
     assert as_json["violation"]["rule"] == rule
     assert as_json["facts"][0]["event"] == "job_arrived"
     monkeypatch.undo()  # the bug is corrected
-    corrected = sil("swarm", "--case", tmp_path / f"found cases/seed-{seed}.json")
-    assert corrected.exit_code == 0
+    corrected = succeeded("swarm", "--case", here / f"found cases/seed-{seed}.json")
     assert "No rule is broken." in corrected.output
 
 
@@ -183,8 +180,7 @@ def test_a_case_is_shown_with_its_policies(tmp_path: Path) -> None:
 
 
 def test_a_single_seed_is_shown_fact_by_fact() -> None:
-    done = sil("swarm", "--seeds", "2")
-    assert done.exit_code == 0
+    done = succeeded("swarm", "--seeds", "2")
     assert "run_started" in done.output
     assert "No rule is broken." in done.output
 
@@ -198,10 +194,7 @@ def test_a_single_seed_is_shown_fact_by_fact() -> None:
             "--seeds is '9:3'; expected a number, or two like 0:1000, the second one greater",
         ),
         (["--seeds", "x"], "--seeds is 'x'; expected a number"),
-        (
-            ["loras"],
-            "scheduler 'loras' is of kind shared-nodes; a swarm tests those of the kinds mapping",
-        ),
+        (["loras"], "scheduler 'loras' is of kind shared-nodes; a swarm tests those of the kinds mapping"),
         (["nobody"], "nobody"),
     ],
 )
@@ -210,7 +203,7 @@ def test_wrong_input_is_one_sentence(arguments: list[str], expected: str) -> Non
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A manager that forgets jobs whose runs are lost, and one that does not."""
     again = """
 class Forgetful(OnTheFirstMachine):
@@ -228,9 +221,8 @@ class Good(OnTheFirstMachine):
         self.waiting.insert(0, self.job_of[loss.run])
         self.running, self.wants_round = None, True
 """
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "swarm_managers.py").write_text(MANAGERS + again)
+    monkeypatch.syspath_prepend(here)
+    (here / "swarm_managers.py").write_text(MANAGERS + again)
     return "swarm_managers"
 
 
@@ -249,8 +241,7 @@ def test_a_users_manager_with_a_bug_is_named_with_a_replay_that_works(own: str, 
     assert "'easy' is for processors and nodes" in " ".join(
         the_sentence(sil("swarm", "easy", "--case", path)).split()
     )
-    good = sil("swarm", f"{own}:Good", "--case", path)
-    assert good.exit_code == 0, good.output
+    succeeded("swarm", f"{own}:Good", "--case", path)
 
 
 def test_a_users_manager_is_tested_in_a_process_of_its_own(own: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
-from tests.commands import sil
+from tests.commands import succeeded
 from tests.sil.experiment.test_replay import FIVE, log_of
 from tests.sil.planning.test_plan import ONE_OFFER, plan_file
 from tests.sil.workers.cluster import Cluster
@@ -67,16 +67,15 @@ RESULTS = ("jobs.csv", "trace.parquet", "options.csv", "ledger.csv", "sweep.csv"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with an experiment, a plan, a log and the schedulers of KILLED_ONCE."""
-    (tmp_path / "killed_once.py").write_text(KILLED_ONCE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    tiny_experiment(tmp_path)
-    plan = plan_file(tmp_path, ONE_OFFER)
+    (here / "killed_once.py").write_text(KILLED_ONCE)
+    monkeypatch.syspath_prepend(here)
+    tiny_experiment(here)
+    plan = plan_file(here, ONE_OFFER)
     plan.write_text(plan.read_text().replace('["mct"]', '["killed_once:Maps"]'))
-    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
-    return tmp_path
+    write_swf(here / "log.swf", log_of(FIVE, 3))
+    return here
 
 
 def results(out: Path) -> dict[Path, bytes]:
@@ -86,8 +85,7 @@ def results(out: Path) -> dict[Path, bytes]:
 
 
 def assert_succeeds(*arguments: str) -> str:
-    done = sil(*arguments)
-    assert done.exit_code == 0, done.output
+    done = succeeded(*arguments)
     assert "Traceback" not in done.output
     return done.stdout
 

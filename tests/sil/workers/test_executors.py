@@ -89,9 +89,7 @@ def test_results_and_files_are_byte_identical_on_every_executor(cluster: Cluster
         assert (folder / "within" / "file").read_text() == "written"
 
 
-def test_a_killed_process_is_retried_but_one_that_exits_is_not(
-    tmp_path: Path,
-) -> None:
+def test_a_killed_process_is_retried_but_one_that_exits_is_not(tmp_path: Path) -> None:
     with Processes(1) as executor:
         assert isinstance(run_on(executor, DiesAlways(1, tmp_path)), Died)
         assert isinstance(run_on(executor, Exits(2, tmp_path)), Died)

@@ -147,12 +147,11 @@ def children(folder: Path) -> set[int]:
 
 
 @pytest.fixture(params=["time.sleep(600)", "pass"])
-def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def forking(request: pytest.FixtureRequest, importable: Path) -> Path:
     """Where a module of schedulers is that fork; the child sleeps, or goes on like its parent."""
-    monkeypatch.syspath_prepend(str(tmp_path))
     name = f"forking_{abs(hash(request.param))}"
-    (tmp_path / f"{name}.py").write_text(FORKS.replace("{afterwards}", request.param))
-    return tmp_path / name
+    (importable / f"{name}.py").write_text(FORKS.replace("{afterwards}", request.param))
+    return importable / name
 
 
 def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_counts_once(

@@ -51,10 +51,7 @@ def test_numbers_round_trip_to_the_last_bit(number: float, tmp_path_factory: pyt
 
 
 @pytest.mark.parametrize("path", [None, Path("runs.db")])
-def test_a_stored_result_does_not_change(
-    path: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_stored_result_does_not_change(path: Path | None, here: Path) -> None:
     with Store(path) as store:
         store.put("run 1", None)
         store.put("run 1", 2.0)
@@ -136,10 +133,7 @@ def test_other_files_databases_and_folders_are_rejected(tmp_path: Path) -> None:
         Store(tmp_path / "other.db")
     with pytest.raises(UserError, match="the file cannot be opened"):
         Store(tmp_path)
-    with (
-        Store(tmp_path / "text" / "runs.db") as store,
-        pytest.raises(UserError, match="its folder cannot"),
-    ):
+    with Store(tmp_path / "text" / "runs.db") as store, pytest.raises(UserError, match="its folder cannot"):
         store.put("run", 1.0)
 
 
@@ -203,17 +197,14 @@ FACTORY += struct.pack("<I", len(RUNS_WITHIN)) + RUNS_WITHIN + b"sb\x85R."
         b"",
     ],
 )
-def test_a_file_of_somebody_else_runs_nothing(
-    value: bytes, kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with Store(tmp_path / "runs.db") as store:
+def test_a_file_of_somebody_else_runs_nothing(value: bytes, kind: Any, here: Path) -> None:
+    with Store(here / "runs.db") as store:
         store.put("run", 1.0)
-        with sqlite3.connect(tmp_path / "runs.db") as other:
+        with sqlite3.connect(here / "runs.db") as other:
             other.execute("UPDATE result SET value = ?", (value,))
         with pytest.raises(UserError, match="the file is damaged; delete it"):
             store.get("run", kind)
-    assert not (tmp_path / "RAN").exists()
+    assert not (here / "RAN").exists()
 
 
 @pytest.mark.parametrize(

@@ -283,9 +283,7 @@ def test_a_node_with_one_of_several_features_satisfies_a_request(tmp_path: Path)
 
 def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -> None:
     log = read(
-        tmp_path,
-        {"Eligible": "2026-01-01T09:59:00"},
-        {"Eligible": "2026-01-01T09:00:00", "JobID": "8"},
+        tmp_path, {"Eligible": "2026-01-01T09:59:00"}, {"Eligible": "2026-01-01T09:00:00", "JobID": "8"}
     )
     assert log.jobs["submit_s"].to_list() == [0.0, 3540.0]
     assert [note for note in log.notes if note.startswith("job 7 could only start some time after")]

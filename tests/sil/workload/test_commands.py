@@ -26,14 +26,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("arguments", "sentence"), MISTAKES.values(), ids=MISTAKES)
 def test_a_mistake_gets_a_sentence_and_nothing_is_written(
-    arguments: tuple[str, ...], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], sentence: str, here: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    log_file(tmp_path, job())
+    log_file(here, job())
     result = sil("workload", *arguments)
     assert result.exit_code == 2
     assert sentence in " ".join(result.stderr.split())
-    assert [path.name for path in tmp_path.iterdir()] == ["log.swf"]
+    assert [path.name for path in here.iterdir()] == ["log.swf"]
 
 
 def test_another_load_of_a_log_has_a_note_on_its_days(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sil.site.logs import read_log, write_log
 from sil.workload import swf
 from sil.workload.settings import Rules
-from tests.commands import sil
+from tests.commands import sil, succeeded
 from tests.sil.workload.swf_files import job, log_file
 
 HEADER = "; Computer: X\n; Queue: 1 batch\n; Queue: 2 long\n; a remark\n; MaxProcs: 8\n; UnixStartTime: 9\n"
@@ -25,8 +25,7 @@ LINES = [
 def test_a_cut_log_keeps_all_fields_and_the_header(n: int, tmp_path: Path) -> None:
     more = [job(job=k + 4, submit=k + 9) for k in range(n)]  # a long log has another reader
     log_file(tmp_path, *LINES, *more, header=HEADER)
-    result = sil("workload", "convert", tmp_path / "log.swf", tmp_path / "part.swf", "--jobs", "0:2")
-    assert result.exit_code == 0
+    succeeded("workload", "convert", tmp_path / "log.swf", tmp_path / "part.swf", "--jobs", "0:2")
     found = (tmp_path / "part.swf").read_text().splitlines()
     kept = [line for line in HEADER.splitlines() if "MaxProcs" not in line]
     counts = ["; MaxJobs: 2", "; MaxRecords: 2", "; MaxProcs: 8"]

@@ -62,8 +62,7 @@ def test_random_streams_depend_only_on_seed_replication_and_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "expected"),
-    [(10, (1, 1, 8)), (5, (0, 0, 5)), (25, (2, 2, 21)), (15, (2, 2, 11)), (1, (0, 0, 1))],
+    ("n", "expected"), [(10, (1, 1, 8)), (5, (0, 0, 5)), (25, (2, 2, 21)), (15, (2, 2, 11)), (1, (0, 0, 1))]
 )
 def test_queues_in_blocks_round_half_to_even_and_the_last_gets_the_rest(
     n: int, expected: tuple[int, int, int]

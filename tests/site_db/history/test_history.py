@@ -26,13 +26,7 @@ from site_db.history.stored_statistics import (
 from site_db.history.writer import prune
 from site_db.jobs.records import LIVE, JobRecord, Source, SourceKind
 from site_db.jobs.writer import JobWriter
-from site_db.schema import (
-    ExecutionHistoryRow,
-    ExecutionSnapshotRow,
-    ExecutionStatisticsRow,
-    JobRow,
-    SiteRow,
-)
+from site_db.schema import ExecutionHistoryRow, ExecutionSnapshotRow, ExecutionStatisticsRow, JobRow, SiteRow
 from site_db.site_file import importing
 from tests.examples import up_to
 from tests.site_db.site_texts import SMALL, a_run, read

@@ -163,18 +163,10 @@ def test_a_line_that_is_no_completed_run_is_refused_with_the_reason(line: str, r
         (f"{row()} 19 a_note", {"number": "17"}, ["more than 18 fields, the rest ignored"]),
         (
             row(f2="0.25", f3="1.5", f4="0.5"),
-            {
-                "submitted_unix_s": 1_000_000.25,
-                "started_unix_s": 1_000_001.75,
-                "ended_unix_s": 1_000_002.25,
-            },
+            {"submitted_unix_s": 1_000_000.25, "started_unix_s": 1_000_001.75, "ended_unix_s": 1_000_002.25},
             [],
         ),
-        (
-            row(f12="-1", f14="-1", f16="-1"),
-            {"user": "unknown", "program": "queue-5", "partition": ""},
-            [],
-        ),
+        (row(f12="-1", f14="-1", f16="-1"), {"user": "unknown", "program": "queue-5", "partition": ""}, []),
         (row(f14="-1", f15="-1"), {"program": "unknown"}, []),
         (row(f12="0", f14="0", f16="0"), {"user": "user-0"}, []),
     ],

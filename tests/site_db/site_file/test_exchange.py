@@ -314,9 +314,7 @@ def test_one_time_or_command_for_existing_machines_makes_a_job_class_runnable(
     assert [k.name for k in read(text, tmp_path).job_classes] == ["one"]
 
 
-def test_a_command_for_missing_machines_does_not_make_a_job_class_runnable(
-    tmp_path: Path,
-) -> None:
+def test_a_command_for_missing_machines_does_not_make_a_job_class_runnable(tmp_path: Path) -> None:
     text = changed(
         'name = "slow"\n\n[[machines]]',
         'name = "slow"\n\n[[machine_classes]]\nname = "cray"\n\n[[job_classes]]\nname = "vector"\n'

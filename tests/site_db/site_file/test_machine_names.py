@@ -38,8 +38,7 @@ def test_a_pattern_expands_to_names_in_order_with_leading_zeros(
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    ["n[1-3", "n1-3]", "n]1-3[", "n[[1-3]]", "r[1-2]n[1-2", "n[1-2]]", "[", "]", "n[1[2]3]"],
+    "pattern", ["n[1-3", "n1-3]", "n]1-3[", "n[[1-3]]", "r[1-2]n[1-2", "n[1-2]]", "[", "]", "n[1[2]3]"]
 )
 def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern: str) -> None:
     with pytest.raises(ValueError, match="is neither a name nor a range like node") as caught:

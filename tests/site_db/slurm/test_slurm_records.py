@@ -149,10 +149,7 @@ def test_groups_of_sinfo_are_read_with_a_note_and_refused_where_nodes_differ(tmp
         ('{"nodes": [{"name": "a"}, {"name": "a", "cpus": 2}]}', "node a is defined twice"),
         ('{"nodes": [{"name": "a", "cpus": "x"}]}', "node a: cpus is 'x'; expected a whole number"),
         ('{"a":' * 100_000, "it is nested too deeply, or a number has too many digits"),
-        (
-            '{"nodes": [{"name": "a", "cpus": ' + "9" * 5000 + "}]}",
-            "it is nested too deeply, or a number",
-        ),
+        ('{"nodes": [{"name": "a", "cpus": ' + "9" * 5000 + "}]}", "it is nested too deeply, or a number"),
         ("{} 3", "line 1: this JSON cannot be read: Expecting '{'; expected the output of scontrol"),
     ],
     ids=lambda text: text[:20],

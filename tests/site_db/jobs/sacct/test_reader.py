@@ -304,11 +304,7 @@ REPAIRED: dict[str, list[tuple[dict[str, str], str, object]]] = {
             for name in ("started_unix_s", "submitted_unix_s")
         ),
         (without("Elapsed", ElapsedRaw="3603"), "started_unix_s", ENDED - 3603),
-        (
-            without("Submit", Start="2024-01-01T11:40:00", Elapsed="20:00"),
-            "started_unix_s",
-            ENDED - 1200,
-        ),
+        (without("Submit", Start="2024-01-01T11:40:00", Elapsed="20:00"), "started_unix_s", ENDED - 1200),
     ],
     "the number of processors is unknown, taken as 1": [
         (without(AllocCPUS=text), "processors", 1) for text in ("", "0", "many", "-3", "1.5")

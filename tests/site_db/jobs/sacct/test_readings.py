@@ -114,20 +114,8 @@ CASES = {
         ["a | inside Constraints", "a | inside JobName"],
         [],
     ),
-    "a row that ends too early": (
-        HEADER,
-        [row(1)[:20], row(2)],
-        {"2": "x"},
-        [],
-        [TOO_FEW],
-    ),
-    "a file that ends too early": (
-        HEADER,
-        [row(1), row(2)[:50]],
-        {"1": "x"},
-        [],
-        [TOO_FEW],
-    ),
+    "a row that ends too early": (HEADER, [row(1)[:20], row(2)], {"2": "x"}, [], [TOO_FEW]),
+    "a file that ends too early": (HEADER, [row(1), row(2)[:50]], {"1": "x"}, [], [TOO_FEW]),
     "a name as first column": (
         "JobName|JobID|State|Start|End|NCPUS",
         [f"a\nb|1|COMPLETED|{TIMED}|1", f"c|2|COMPLETED|{TIMED}|1"],
