@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 from unicodedata import category
 
-MOST_SHOWN = 10
-MOST_LETTERS = 2_000
+MAX_SHOWN = 10
+MAX_LETTERS = 2_000
 """The length of the longest error message, in characters."""
 _NOT_PLAIN = re.compile(r"[^\t\n\x20-\x7e]")
 
@@ -31,8 +31,8 @@ class UserError(ShortInNotebooks, ValueError):
 
     def __str__(self) -> str:
         """The message, shortened, since it may quote a line or a name of any length."""
-        text, half = super().__str__(), MOST_LETTERS // 2
-        return text if len(text) <= MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
+        text, half = super().__str__(), MAX_LETTERS // 2
+        return text if len(text) <= MAX_LETTERS else f"{text[:half]} ... {text[-half:]}"
 
 
 def _of_user(error: BaseException) -> list[Any]:
@@ -83,4 +83,4 @@ def plural(n: int, noun: str) -> str:
 
 def abbreviated(names: Sequence[str]) -> str:
     """As many of the names, of which there may be thousands, as a sentence has room for: "a, b, ..."."""
-    return ", ".join([*names[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])])
+    return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])

@@ -84,8 +84,8 @@ class Gpus:
         return f"{self.count} {types}GPU{'s' if self.count > 1 else ''}"
 
 
-MOST_CORES = 1e12
-MOST_GPUS = 63
+MAX_CORES = 1e12
+MAX_GPUS = 63
 """The most GPUs of a node, and GPU types of a site: both are bits of an integer."""
 
 
@@ -116,8 +116,8 @@ class Request:
             raise ValueError("a chunk requests nothing; expected CPUs, memory or GPUs")
         if self.chunks < 1 or (self.most_on_node is not None and self.most_on_node < 1):
             raise ValueError(f"{self.chunks} chunks, {self.most_on_node} on a node; expected 1 or more")
-        if not (self.cores == 0 or 0.001 <= self.cores < MOST_CORES):
-            raise ValueError(f"{self.cores:g} CPUs; expected none, or from 0.001 to {MOST_CORES:g}")
+        if not (self.cores == 0 or 0.001 <= self.cores < MAX_CORES):
+            raise ValueError(f"{self.cores:g} CPUs; expected none, or from 0.001 to {MAX_CORES:g}")
         if min(self.memory_mib, *self.others.values(), *self.site_resources.values(), 0) < 0:
             raise ValueError(f"{self}; expected amounts of 0 or more")
 

@@ -22,7 +22,7 @@ from scheduler.messages import counted
 from site_db.files.input_errors import quoted
 from site_db.schema import Base
 
-MOST_REPORTED = 5
+MAX_REPORTED = 5
 """The most findings of a kind that are named."""
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file raises; the second comes from the driver, whose messages quote the file."""
@@ -85,7 +85,7 @@ def _findings(driver: sqlite3.Connection) -> Iterator[str]:
         return quoted(found.decode(errors="replace")).strip("'")
 
     try:
-        found = driver.execute(f"PRAGMA integrity_check({MOST_REPORTED})").fetchall()
+        found = driver.execute(f"PRAGMA integrity_check({MAX_REPORTED})").fetchall()
         if found != [(b"ok",)]:
             yield from (f"SQLite's check finds: {shown(row[0])}" for row in found)
         lost = Counter((row[0], row[2]) for row in driver.execute("PRAGMA foreign_key_check"))
@@ -163,7 +163,7 @@ def copy_of(damaged: Path) -> Iterator[sqlite3.Connection]:
 
 _HEADER = 100
 """The bytes of the header of an SQLite file: <https://www.sqlite.org/fileformat.html>."""
-_MOST_GROWTH = 100
+_MAX_GROWTH = 100
 
 
 def _copy_file(damaged: Path, copy: Path) -> None:
@@ -177,7 +177,7 @@ def _copy_file(damaged: Path, copy: Path) -> None:
         if len(header) == _HEADER:
             page = int.from_bytes(header[16:18]) or 1
             n_bytes = (2**16 if page == 1 else page) * int.from_bytes(header[28:32])
-            if copy.stat().st_size < n_bytes <= _MOST_GROWTH * copy.stat().st_size:
+            if copy.stat().st_size < n_bytes <= _MAX_GROWTH * copy.stat().st_size:
                 file.truncate(n_bytes)
 
 

@@ -200,7 +200,7 @@ class Estimator:
             if (job.job_class, job.size) not in self._rows:
                 self._rows[job.job_class, job.size] = self._row(self._layout.index_of(job), job.size)
         table = np.array([self._rows[key] for key in keys]).reshape(len(keys), len(self._names))
-        if len(self._rows) > MOST_ROWS_KEPT:
+        if len(self._rows) > MAX_ROWS_KEPT:
             self._rows.clear()
         return EtcMatrix(table, np.array(job_class_of, dtype=np.int64), self._column_of, self._names)
 
@@ -326,7 +326,7 @@ class Estimator:
         return self._merged[c, None]
 
 
-MOST_ROWS_KEPT = 10_000
+MAX_ROWS_KEPT = 10_000
 
 
 def _seconds(estimate: ExecutionEstimate | None) -> float:

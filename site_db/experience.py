@@ -103,7 +103,7 @@ class StatisticsReader:
         return job_class, RunPlace(kind, which, key.members or 0)
 
 
-MOST_ERRORS = 200_000
+MAX_ERRORS = 200_000
 """The most predictions that are read, the latest ones of one scheduler."""
 
 
@@ -157,7 +157,7 @@ def known_errors(session: Session, site_id: int, scheduler: str, as_of: int) -> 
             job.run_number <= as_of,
         )
         .order_by(job.run_number.desc(), made.id.desc())
-        .limit(MOST_ERRORS)
+        .limit(MAX_ERRORS)
     )
     errors = []
     for row in session.execute(query):

@@ -168,7 +168,7 @@ def test_a_schedule_has_a_rectangle_for_each_run_and_its_facts(
 def test_the_schedules_of_a_long_log_are_cells_until_the_reader_zooms_in(
     driver: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chart, "MOST_RECTANGLES", 60)
+    monkeypatch.setattr(chart, "MAX_RECTANGLES", 60)
     browser.show(driver, replayed(tmp_path, 1_000, reasons=False))
     assert drawn(driver) == "cells, cells"
     canvas = schedule_canvas(driver)

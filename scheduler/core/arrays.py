@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Ints2 = NDArray[np.int64]
 
-FEWEST = 256
+MIN_SIZE = 256
 """The capacity of new arrays, in rows."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Ints2, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Ints2, integers, larger
 from scheduler.core.codes import AFTER_ALL
 from scheduler.node_set import Interval, NodeSet
 
@@ -19,7 +19,7 @@ class FreeIntervals:
 
     def __init__(self, n_nodes: int) -> None:
         self.n, self.n_nodes = n_nodes, n_nodes
-        self.bounds = integers(FEWEST)
+        self.bounds = integers(MIN_SIZE)
         self.bounds[0], self.bounds[1], self.bounds[2], self.n_bounds = 0, n_nodes, AFTER_ALL, 3
 
     @property

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, integers, larger
+from scheduler.core.arrays import MIN_SIZE, integers, larger
 from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueueCodes
 from scheduler.core.free_intervals import FreeIntervals, InOrder
 from scheduler.core.queue import Queue
@@ -27,9 +27,9 @@ class IdenticalNodes(Queue):
         self.free = FreeIntervals(n_nodes)
         self.cursor = InOrder(self.free)
         self.tree, self.starting, self.reservations = WaitingTree(), Starting(), Reservations()
-        self.size, self.place = integers(FEWEST), integers(FEWEST)
-        self.first_interval, self.n_intervals = integers(FEWEST), integers(FEWEST)
-        self.n_held, self.intervals = 0, np.zeros((2 * FEWEST, 2), np.int64)
+        self.size, self.place = integers(MIN_SIZE), integers(MIN_SIZE)
+        self.first_interval, self.n_intervals = integers(MIN_SIZE), integers(MIN_SIZE)
+        self.n_held, self.intervals = 0, np.zeros((2 * MIN_SIZE, 2), np.int64)
         self.n_down, self.down, self.is_taken = 0, integers(8), integers(8)
 
     def make_room(self, n_slots: int) -> None:

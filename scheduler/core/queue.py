@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.codes import NONE, SHORTEST_S, QueueCodes
 from scheduler.core.releases import Releases
 
@@ -23,10 +23,10 @@ class Queue:
         self.n_waiting, self.next_run = 0, 0
         self.wants_round, self.asks_again_s = False, inf
         self.releases = Releases()
-        self.n_slots = FEWEST
-        self.started, self.job, self.run, self.spare = (integers(FEWEST) for _ in range(4))
-        self.began_s, self.end_s = floats(FEWEST), floats(FEWEST)
-        self.holds = np.zeros(FEWEST, np.uint8)
+        self.n_slots = MIN_SIZE
+        self.started, self.job, self.run, self.spare = (integers(MIN_SIZE) for _ in range(4))
+        self.began_s, self.end_s = floats(MIN_SIZE), floats(MIN_SIZE)
+        self.holds = np.zeros(MIN_SIZE, np.uint8)
         self.n_spare, self.n_used = 0, 0
 
     def make_room(self, n_slots: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Floats, Ints, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Floats, Ints, floats, integers, larger
 from scheduler.core.codes import AFTER_ALL
 
 
@@ -13,10 +13,10 @@ class Releases:
 
     def __init__(self) -> None:
         self.n = 0
-        self.end_s = floats(FEWEST)
-        self.released = integers(FEWEST)
-        self.run = integers(FEWEST)
-        self.slot = integers(FEWEST)
+        self.end_s = floats(MIN_SIZE)
+        self.released = integers(MIN_SIZE)
+        self.run = integers(MIN_SIZE)
+        self.slot = integers(MIN_SIZE)
 
     @property
     def ends_s(self) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 
 
 class Starting:
@@ -11,9 +11,9 @@ class Starting:
     chosen."""
 
     def __init__(self) -> None:
-        self.n, self.room = 0, FEWEST
-        self.place, self.size, self.rank, self.n_intervals = (integers(FEWEST) for _ in range(4))
-        self.takes_s = floats(FEWEST)
+        self.n, self.room = 0, MIN_SIZE
+        self.place, self.size, self.rank, self.n_intervals = (integers(MIN_SIZE) for _ in range(4))
+        self.takes_s = floats(MIN_SIZE)
 
     def add(self, place: int, size: int, takes_s: float, rank: int) -> None:
         n = self.n

@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Floats2, Ints, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Floats2, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
 
 
@@ -26,11 +26,11 @@ class WaitingTree:
     """Each job has a place, which is a leaf, and a slot of the queue. Places are taken from left to right."""
 
     def __init__(self) -> None:
-        self.capacity = FEWEST
+        self.capacity = MIN_SIZE
         self.n_places = 0
-        self.n_jobs = integers(2 * FEWEST)
-        self.size, self.estimate_s = floats(2 * FEWEST) + inf, floats(2 * FEWEST) + inf
-        self.job, self.slot = integers(FEWEST), integers(FEWEST)
+        self.n_jobs = integers(2 * MIN_SIZE)
+        self.size, self.estimate_s = floats(2 * MIN_SIZE) + inf, floats(2 * MIN_SIZE) + inf
+        self.job, self.slot = integers(MIN_SIZE), integers(MIN_SIZE)
 
     def summarise(self, k: int) -> None:
         """Set a node from its children."""

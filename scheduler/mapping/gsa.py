@@ -15,7 +15,7 @@ from scheduler.model import Assignments, Schedule
 
 POPULATION = 30
 FAVOURITES = 6
-FEWEST_GENERATIONS = 20
+MIN_GENERATIONS = 20
 GENERATIONS_PER_JOB = 60
 """Makes up for the few places of jobs looked at in a generation of a small problem."""
 LAST_TEMPERATURE = 1e-2
@@ -50,8 +50,8 @@ class Gsa:
             rows = starts[p % len(starts)]
             alike = rows if len(rows) == n else given
             population[p, np.searchsorted(jobs, alike.jobs)] = alike.resources
-        enough = FEWEST_GENERATIONS + GENERATIONS_PER_JOB * n
-        generations = max(FEWEST_GENERATIONS, min(enough, self._work // (POPULATION * n)))
+        enough = MIN_GENERATIONS + GENERATIONS_PER_JOB * n
+        generations = max(MIN_GENERATIONS, min(enough, self._work // (POPULATION * n)))
         annealing = Annealing(choices, population, self._seed * 2_654_435_761 + 1)
         best = annealing.run(LAST_TEMPERATURE ** (1.0 / generations), generations)
         found = _in_order(problem, choices, jobs, best)

@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.core.arrays import Ints, Ints2
 from scheduler.model import Share
-from scheduler.node_request import MOST_GPUS
+from scheduler.node_request import MAX_GPUS
 from scheduler.node_resources.core.codes import CHUNKS, NODE, NONE
 from scheduler.node_resources.described import DescribedNodes
 
@@ -23,7 +23,7 @@ def mistake_in(shares: Iterable[Share], n_nodes: int) -> str | None:
             return f"{share} has numbers that are not whole"
         if not 0 <= node < n_nodes or chunks < 1:
             return f"{share} is not 1 or more chunks on one of {n_nodes} nodes"
-        if gpus and (len({*gpus}) < len(gpus) or not 0 <= min(gpus) <= max(gpus) < MOST_GPUS):
+        if gpus and (len({*gpus}) < len(gpus) or not 0 <= min(gpus) <= max(gpus) < MAX_GPUS):
             return f"{share} does not name different GPUs of a node"
     return None
 

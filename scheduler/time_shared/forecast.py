@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scheduler.time_shared.problem import SharedNodes  # loads compiled functions
 
 
-FEWEST = 20
+MIN_ERRORS = 20
 """Fewest recorded errors from which an interval or a correction is computed."""
 COVERAGE = 0.8
 ROUNDING = 1e-9
@@ -86,8 +86,8 @@ class Error:
 class ErrorHistory:
     """The errors of one predictor under one policy.
 
-    A prediction uses the errors under the same circumstances; if there are fewer than FEWEST, those of the
-    same kind of job in the same state; else those of all jobs in the same state (waiting or running).
+    A prediction uses the errors under the same circumstances; if there are fewer than MIN_ERRORS, those of
+    the same kind of job in the same state; else those of all jobs in the same state (waiting or running).
     """
 
     def __init__(self, errors: Iterable[Error]) -> None:
@@ -95,7 +95,7 @@ class ErrorHistory:
         for error in errors:
             for key in _keys(error.circumstances):
                 ratios[key].append(error.ratio)
-        self._ratios = {key: np.sort(values) for key, values in ratios.items() if len(values) >= FEWEST}
+        self._ratios = {key: np.sort(values) for key, values in ratios.items() if len(values) >= MIN_ERRORS}
 
     def basis(self, circumstances: Circumstances) -> Basis | None:
         """The errors used for a prediction under these circumstances, or None if there are too few."""

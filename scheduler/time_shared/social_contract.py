@@ -11,7 +11,7 @@ from operator import add
 COMMUNICATION_BOUND_BELOW = 0.7
 """Jobs that use less of a CPU in isolation are communication-bound, others computation-bound."""
 
-MOST_CPU = 2.0
+MAX_CPU = 2.0
 """The default limit of the CPU requirements on a node, in CPUs. CISNE-P (2.1.1) names such a limit and gives
 no number. This is the product of the two that it gives, L = 0.5 of the CPU and an MPL of 4: four tasks may
 require L each on average."""
@@ -76,7 +76,7 @@ class SocialContract:
 
     share: float = 0.5
     most_jobs: int = 4
-    most_cpu: float = MOST_CPU
+    most_cpu: float = MAX_CPU
 
     def memory_mb(self, node_mb: float, local_mb: float, user_is_there: bool) -> float:
         """Memory of a node available to parallel tasks."""

@@ -17,7 +17,7 @@ from scheduler.time_shared.core.tables import Jobs, Nodes
 from scheduler.time_shared.problem import SharedNodes, requirement_in
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
-FEWEST_ROWS = 64
+MIN_ROWS = 64
 _in_queue = attrgetter("arrival_s", "id")
 
 
@@ -62,7 +62,7 @@ class SystemState:
         """Queue a job."""
         n_rows, width = self._now.jobs.nodes.shape
         if not self._free_rows or requirement.n_tasks > width:
-            n_rows = n_rows if self._free_rows else max(FEWEST_ROWS, 2 * n_rows)
+            n_rows = n_rows if self._free_rows else max(MIN_ROWS, 2 * n_rows)
             self._grow(n_rows, max(width, requirement.n_tasks))
         row = self._row_of[job.id] = self._free_rows.pop()
         self._job_of[job.id] = job

@@ -25,7 +25,7 @@ from sil.world.guard.scheduler import Guard
 from sil.world.machines.execution import SimDispatcher
 from sil.world.monitors import NodeChanges
 
-MOST_REGISTERED, REGISTERED_PER_JOB = 10_000, 10
+MAX_REGISTERED, REGISTERED_PER_JOB = 10_000, 10
 """Jobs of its own that a scheduler may register, and how many more for each job of the log: with one that
 never stops, the run would not end."""
 
@@ -52,7 +52,7 @@ class BatsimManager(ResourceManager):
         self._note = guard.note
         self._charge = guard.charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
-        self._most_registered = REGISTERED_PER_JOB * n_jobs + MOST_REGISTERED
+        self._most_registered = REGISTERED_PER_JOB * n_jobs + MAX_REGISTERED
         self._n_registered = 0
         self._registered: dict[JobId, str] = {}
         """Jobs that the scheduler has registered and that have not arrived."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from sil.workload.job_log import LARGEST, MOST_PROCESSORS
+from sil.workload.job_log import LARGEST, MAX_PROCESSORS
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
 from site_db.files.access import OF_JSON, most_bytes
 
@@ -98,7 +98,7 @@ class BatsimMessage(BaseModel):
 
 
 Time = Annotated[float, Field(le=LARGEST)]
-Size = Annotated[int, Field(gt=0, le=MOST_PROCESSORS)]
+Size = Annotated[int, Field(gt=0, le=MAX_PROCESSORS)]
 Walltime = Annotated[float, Field(le=LARGEST)]
 """Seconds; 0 or less is none."""
 

@@ -38,7 +38,7 @@ EXIT_FAULT, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 
 NO_LIMIT = 100_000
 """The width of a line without limit, in columns."""
-FEWEST_COLUMNS = 2
+MIN_COLUMNS = 2
 NARROW_HEADING, NARROW_TEXT = 10, 16
 
 
@@ -120,7 +120,7 @@ def print_table(*forms: Table) -> None:
     table = next((form for form in forms if _measured(form).maximum <= room), forms[-1])
     if _measured(table).maximum > room:
         _wrap(table)
-    while len(table.columns) > FEWEST_COLUMNS and _measured(table).minimum > room:
+    while len(table.columns) > MIN_COLUMNS and _measured(table).minimum > room:
         left_out.append(" ".join(str(table.columns.pop().header).split()))
     if table.title is not None:
         print_line(styled(str(table.title), "italic"))

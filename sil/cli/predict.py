@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sil.experiment.turnaround import Question, QueueFile, TurnaroundPrediction
     from sil.site.time_shared_cluster import NodesOfSite
 
-MOST_SECONDS = 3.2e9
+MAX_SECONDS = 3.2e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +138,8 @@ def _seconds_from(now: datetime, by: str) -> float:
         seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
         if seconds <= 0:
             console.fail(f"--by '{by}': that time has passed")
-    if seconds > MOST_SECONDS:
-        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / 86_400 / 365:.0f} years from now")
+    if seconds > MAX_SECONDS:
+        console.fail(f"--by '{by}': that is more than {MAX_SECONDS / 86_400 / 365:.0f} years from now")
     return seconds
 
 
@@ -152,7 +152,7 @@ def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None
         table.add_column(heading, justify="right")
     for one in predictions:
         has_interval = one.low_s is not None and one.high_s is not None
-        has_end = not one.overdue and one.end_s <= MOST_SECONDS
+        has_end = not one.overdue and one.end_s <= MAX_SECONDS
         table.add_row(
             str(one.job),
             one.job_class,
@@ -166,7 +166,7 @@ def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None
 
 
 def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:
-    from scheduler.time_shared.forecast import FEWEST
+    from scheduler.time_shared.forecast import MIN_ERRORS
 
     waiting = f"{len(state.running)} running and {len(state.waiting)} waiting jobs"
     nodes = f"the {len(question.nodes.names)} nodes of {question.nodes.cluster}"
@@ -181,7 +181,7 @@ def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, ques
         if one.overdue:
             basis = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown"
         elif one.basis is None:
-            why = f"fewer than {FEWEST} similar predictions have been scored at this site"
+            why = f"fewer than {MIN_ERRORS} similar predictions have been scored at this site"
             basis = f"Job {one.job}: no interval, because {why}"
         else:
             basis = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}"

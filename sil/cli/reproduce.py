@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sil.workers.runner import Runner
 
 SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *WITH_DATA)}
-LEAST_SEEDS = 2
+MIN_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
 """The colours of verdicts; the others are yellow."""
 HEADINGS = {
@@ -44,7 +44,7 @@ def reproduce(
     study: Annotated[str, Argument(autocompletion=lambda: list(SELECTIONS))],
     out_folder: Annotated[Path, Option("--out")] = Path("sil-reproduced"),
     data: Path | None = None,
-    seeds: Annotated[int, Option(min=LEAST_SEEDS)] = 20,
+    seeds: Annotated[int, Option(min=MIN_SEEDS)] = 20,
     sites: Annotated[int, Option(min=0)] = 0,
     *,
     where: Execution,

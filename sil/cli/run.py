@@ -209,7 +209,7 @@ def copy(folder: Path) -> None:
     console.print_line(f"Copied {len(copied)} files into {folder}; edit {first}, and run it: {command}")
 
 
-MOST_JOBS = 2_000
+MAX_JOBS = 2_000
 """The most jobs, over all runs, for which no workers start: a job takes about a millisecond, starting the
 workers some seconds of CPU time."""
 QUICK = {*ON_MACHINES, *ON_FREE_NODES} - OPTIMISING - {"gsa"}
@@ -224,4 +224,4 @@ def needs_no_workers(experiment: Settings) -> bool:
         return False
     of_points = (point.get("workload.jobs", workload.jobs) for point in experiment.points)
     n_runs = experiment.replications * len(experiment.schedulers)
-    return n_runs * sum(n for n in of_points if isinstance(n, int)) <= MOST_JOBS
+    return n_runs * sum(n for n in of_points if isinstance(n, int)) <= MAX_JOBS

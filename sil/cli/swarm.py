@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sil.swarm.campaign import CampaignFindings, Swarm
     from sil.swarm.case import Case
 
-MOST_SHRUNK = 5
+MAX_SHRUNK = 5
 """The most violations that are made smaller; the other seeds are listed."""
 
 
@@ -94,7 +94,7 @@ def swarm(
         for_s = None if cases.minutes is None else 60.0 * cases.minutes
         found = carried_out(tested, wanted, executor, for_s, bar.progressed)
     smallest = {}
-    for seed in [*found.violations][:MOST_SHRUNK]:
+    for seed in [*found.violations][:MAX_SHRUNK]:
         make_usable(out_folder)
         smallest[seed] = out_folder / f"seed-{seed}.json"
         tested.smallest(seed, found.violations[seed]).write(smallest[seed])
@@ -190,9 +190,9 @@ def _sentences(found: CampaignFindings, smallest: dict[int, Path], command: list
     sentences = [
         f"seed {seed}: {_sentence(violation)}"
         + (f" Replay: {shlex.join([*command, str(smallest[seed])])}" if seed in smallest else "")
-        for seed, violation in [*found.violations.items()][:MOST_SHRUNK]
+        for seed, violation in [*found.violations.items()][:MAX_SHRUNK]
     ]
-    left = [*found.violations][MOST_SHRUNK:]
+    left = [*found.violations][MAX_SHRUNK:]
     if left:
         shown = ", ".join(map(str, left[:20])) + (", ..." if left[20:] else "")
         sentences.append(f"{len(left)} more seeds: {shown}")

@@ -41,7 +41,7 @@ from sil.world.guard.faults import (
     one_line,
 )
 
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 """The largest answer to one of these problems, in bytes."""
 
 
@@ -134,7 +134,7 @@ class _CandidateProxy:
     def answer(self, outline: Outline[Any], first_id: int) -> tuple[Answer, str | None]:
         self._process.send(Message({"first_id": first_id}, pickle.dumps(outline)))
         try:
-            message = self._process.receive(MOST_BYTES)
+            message = self._process.receive(MAX_BYTES)
         except Died as died:
             if died.from_outside:
                 raise CannotAnswer(KILLED, died.how) from died

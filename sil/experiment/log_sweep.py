@@ -31,7 +31,7 @@ from sil.workload.slices import Slice, SlicedLog
 from sil.world.guard.faults import Died
 from site_db.files.access import no_link
 
-MOST_JOBS_PER_ITEM = 50_000
+MAX_JOBS_PER_ITEM = 50_000
 """The most replayed jobs in a work item, unless one replay has more: a second or two of work."""
 ITEMS = 64
 """The fewest items of a sweep with enough replays, so that workers end at about the same time."""
@@ -205,7 +205,7 @@ def _batches(cases: Sequence[SweepReplay]) -> Iterator[range]:
     """Replays that follow each other, with a moderate number of jobs. Batches do not depend on the executor,
     so that a sweep can be resumed with other workers."""
     n_jobs = [len(case.slice.log.jobs) for case in cases]
-    most = min(MOST_JOBS_PER_ITEM, sum(n_jobs) / ITEMS)
+    most = min(MAX_JOBS_PER_ITEM, sum(n_jobs) / ITEMS)
     begin = total = 0
     for k, n in enumerate(n_jobs):
         if k > begin and total + n > most:

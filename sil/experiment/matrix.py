@@ -24,7 +24,7 @@ from site_db.files import arrays
 from site_db.files.access import read_text
 from site_db.files.arrays import EACH, NO_NUMBER, number_of, read_rows
 from site_db.files.formats import escaped, is_whole
-from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
     etc_s = arrays.read_numbers(path) if arrays.is_npy(path) else read_rows(path)
     if etc_s.ndim != 2 or 0 in etc_s.shape:
         raise InvalidFile(f"{path}: expected jobs x machines, at least 1 x 1; found shape {etc_s.shape}")
-    for i, j in np.argwhere(~(((etc_s >= 0) & (etc_s < MOST)) | (etc_s == np.inf))):
-        expected = f"seconds >= 0 and < {MOST:g}, or inf where it cannot run"
+    for i, j in np.argwhere(~(((etc_s >= 0) & (etc_s < MAX_VALUE)) | (etc_s == np.inf))):
+        expected = f"seconds >= 0 and < {MAX_VALUE:g}, or inf where it cannot run"
         raise InvalidFile(f"{path}: job {i} on machine {j} is {etc_s[i, j]:g}; expected {expected}")
     for i in np.flatnonzero(np.isinf(etc_s).all(axis=1)):
         raise InvalidFile(f"{path}: job {i} cannot run on any machine; give it one finite time")
@@ -120,8 +120,8 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
         raise InvalidFile(
             f"{path}: {counted(len(ready_s), 'ready time')} for a matrix of {counted(n_machines, 'machine')}"
         )
-    for j in np.flatnonzero(~((ready_s >= 0) & (ready_s < MOST))):
-        expected = f"seconds >= 0 and < {MOST:g}"
+    for j in np.flatnonzero(~((ready_s >= 0) & (ready_s < MAX_VALUE))):
+        expected = f"seconds >= 0 and < {MAX_VALUE:g}"
         raise InvalidFile(f"{path}: the ready time of machine {j} is {ready_s[j]:g}; expected {expected}")
     return ready_s
 

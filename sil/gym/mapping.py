@@ -16,7 +16,7 @@ from sil.declared import whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.runs.policies import MappingPass
 
-MOST_WORK, MOST_SLOWNESS = 3_000.0, 1_000.0
+MAX_WORK, MAX_SLOWNESS = 3_000.0, 1_000.0
 """The upper limits of the matrices that are drawn: Braun et al. 2001, of high heterogeneity, inconsistent."""
 
 
@@ -150,7 +150,7 @@ class MappingBatch:
 def _matrices(etc: Any, jobs: int, machines: int) -> Callable[[np.random.Generator], Numbers]:
     if etc is None:
         return lambda rng: (
-            rng.uniform(1.0, MOST_WORK, (jobs, 1)) * rng.uniform(1.0, MOST_SLOWNESS, (jobs, machines))
+            rng.uniform(1.0, MAX_WORK, (jobs, 1)) * rng.uniform(1.0, MAX_SLOWNESS, (jobs, machines))
         )
     if callable(etc):
         return lambda rng: _checked(etc(rng))

@@ -19,7 +19,7 @@ from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
 from sil.world.guard.faults import Died, one_line
 from sil.world.guard.scheduler import MAKING_LIMIT_S
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 
 
 class _Declared(NamedTuple):
@@ -48,7 +48,7 @@ def _asked(spec: SchedulerSpec, folder: str | None, limit_s: float, attempt: Att
     call = partial(_describe, spec, limit_s)
     with own_process(call, (__name__,), own_modules=folder, attempt=attempt) as process:
         try:
-            fields = process.receive(MOST_BYTES).fields
+            fields = process.receive(MAX_BYTES).fields
         except Died as error:
             if error.from_outside:
                 raise

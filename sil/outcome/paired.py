@@ -33,8 +33,8 @@ FARTHEST = 1.5
 """The reach of an interval to the side of the longer tail, as a multiple of that of Student's t."""
 STEPS = 60
 """The number of bisections of an interval; as many doublings find its end, if it has one."""
-FEWEST_BLOCKS = ENOUGH_WEEKS
-MOST_CORRELATION = 0.2
+MIN_BLOCKS = ENOUGH_WEEKS
+MAX_CORRELATION = 0.2
 """The largest correlation of the means of consecutive blocks: above it, blocks are too short to be
 independent."""
 
@@ -146,7 +146,7 @@ class PairedDifferences:
     block with jobs, the day on which it begins and the mean."""
 
     difference: Interval
-    """The mean over all jobs; there is none with fewer than FEWEST_BLOCKS blocks."""
+    """The mean over all jobs; there is none with fewer than MIN_BLOCKS blocks."""
     less: float
     more: float
     """Shares of jobs."""
@@ -163,7 +163,7 @@ class PairedDifferences:
         means = self.by_block["difference"].to_numpy()
         deviations = means - means.mean()
         square = float(deviations @ deviations)
-        if len(means) < FEWEST_BLOCKS or not square > 0.0:
+        if len(means) < MIN_BLOCKS or not square > 0.0:
             return None
         return float(deviations[1:] @ deviations[:-1]) / square
 
@@ -176,7 +176,7 @@ def paired_differences(
     confidence: float = CONFIDENCE,
 ) -> PairedDifferences | None:
     """The differences over the jobs that both have finished; None if there are none. Blocks have 7 days by
-    default, or one day where these jobs were submitted in fewer than FEWEST_BLOCKS weeks. A rest of less than
+    default, or one day where these jobs were submitted in fewer than MIN_BLOCKS weeks. A rest of less than
     half a block belongs to the last one.
 
     Jobs that are submitted at about the same time wait for each other, so that blocks of `block_days` are
@@ -190,14 +190,14 @@ def paired_differences(
     since_s = (pairs["submission_time"] - pairs["submission_time"].min()).to_numpy()
     days = float(since_s.max()) / DAY_S
     if block_days is None:
-        block_days = 7.0 if _n_blocks(days, 7.0) >= FEWEST_BLOCKS else 1.0
+        block_days = 7.0 if _n_blocks(days, 7.0) >= MIN_BLOCKS else 1.0
     numbers = np.minimum(since_s // (block_days * DAY_S), _n_blocks(days, block_days) - 1)
     blocks, block_of = np.unique(numbers.astype(np.int64), return_inverse=True)
     counts = np.bincount(block_of).astype(np.float64)
     sums = np.bincount(block_of, later).astype(np.float64)
     mean, n = float(later.mean()), len(blocks)
     of_blocks = mean + (sums - mean * counts) * n / len(later)
-    is_known = n >= FEWEST_BLOCKS and has_spread(sums / counts)
+    is_known = n >= MIN_BLOCKS and has_spread(sums / counts)
     return PairedDifferences(
         skewed_interval(of_blocks, confidence) if is_known else Interval(mean, None),
         float((later < 0).mean()),

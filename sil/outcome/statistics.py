@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
-FEWEST_DIFFERENT = 5
+MIN_DIFFERENT = 5
 """The fewest values that must differ from the most frequent one, so that the spread of mostly equal values
 says something of their mean."""
 EVEN = 0.05
@@ -85,7 +85,7 @@ def has_spread(values: Sample) -> bool:
     """Whether the spread of values says something about their mean: an effect in a share p of replications
     remains unseen in n of them with probability (1 - p)^n, whatever the variance of what was seen."""
     n, different = len(values), n_different(values)
-    return n > 1 and (different >= FEWEST_DIFFERENT or 2 * different >= n)
+    return n > 1 and (different >= MIN_DIFFERENT or 2 * different >= n)
 
 
 def differences(values: Sample, others: Sample) -> Sample:
@@ -171,7 +171,7 @@ Numbers = NDArray[np.float64]
 
 IN_MEMORY = 2**22
 """The bytes of numbers that are kept in memory; more are kept in a file."""
-MOST_SORTED = 2**20
+MAX_SORTED = 2**20
 """The most numbers of which a quantile is found in memory."""
 
 _DIGIT = 16
@@ -237,7 +237,7 @@ class ExactSummary:
         exceed."""
         rank, n = max(ceil(share * self.sum.n) - 1, 0), self.sum.n
         begin, shift = np.uint64(0), 64
-        while n > MOST_SORTED and shift > 0:
+        while n > MAX_SORTED and shift > 0:
             shift -= _DIGIT
             counts = np.zeros(2**_DIGIT, np.int64)
             for keys in self._beginning_with(begin, shift + _DIGIT):

@@ -129,7 +129,7 @@ def _observed(plan: Plan, table: LogTable | HistoryTable, log: JobLog) -> str:
     return f"all {counted(len(log.jobs), 'job')} of {log.name} as they arrived{load}"
 
 
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 
 def caveats(answers: Answers) -> Iterator[str]:
@@ -172,10 +172,10 @@ def caveats(answers: Answers) -> Iterator[str]:
     combined = [option.name for _, question, option in answers.left_out() if question == BEST_BUY]
     if combined:
         names = list(dict.fromkeys(combined))
-        more = f" and {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
+        more = f" and {len(names) - MAX_NAMED} others" if len(names) > MAX_NAMED else ""
         yield (
             f"Left out of the best buy, since with them the site could not carry the forecast, or they "
-            f"exclude each other: {listed(names[:MOST_NAMED])}{more}. options.csv has all of them."
+            f"exclude each other: {listed(names[:MAX_NAMED])}{more}. options.csv has all of them."
         )
     yield from answers.without_effect
     if answers.log is not None:

@@ -13,7 +13,7 @@ from sil.planning.verdicts import PairVerdict
 from sil.report.figures import PALETTE, SHAPES, WIDTH, tooltips, zero_rule
 from sil.report.vega_lite import Figure, column, layer
 
-LEAST_DISTANCE = 0.02
+MIN_DISTANCE = 0.02
 """The least distance between two options, as a share of the highest cost."""
 ROOM_FOR_LETTERS = 0.08
 """The room for letters above the highest interval, as a share of the axis."""
@@ -160,7 +160,7 @@ def _lettered(answers: Answers) -> pl.DataFrame:
     frame = options_frame(answers).filter(compared)
     once = frame.unique(["scheduler", "option"], keep="last", maintain_order=True)
     by_cost = once.unique("option", maintain_order=True).sort("cost", "option").select("option", "cost")
-    step = LEAST_DISTANCE * float(once["cost"].max() or 1.0)  # type: ignore[arg-type]
+    step = MIN_DISTANCE * float(once["cost"].max() or 1.0)  # type: ignore[arg-type]
     x = list(accumulate(by_cost["cost"], lambda before, cost: max(cost, before + step)))
     places = by_cost.select(
         "option",

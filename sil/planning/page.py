@@ -33,8 +33,8 @@ OPTIONS = "options.csv"
 CLASSES = "job_classes.csv"
 FIGURE = "effects"
 
-MOST_CLASSES = 12
-LEAST_GAIN_S = 0.05
+MAX_CLASSES = 12
+MIN_GAIN_S = 0.05
 """Job classes with smaller gains and losses are not shown."""
 
 TITLES = {EACH_OFFER: "Each offer alone", BEST_BUY: "Best buy", RETIRE: "Retirement candidates"}
@@ -150,8 +150,8 @@ def _classes(title: str, ranking: OptionRanking, base: str) -> Iterator[Section]
     for effect in ranking.effects:
         for name, gain in effect.of_classes.items():
             largest[name] = max(largest.get(name, 0.0), abs(gain.mean))
-    changed = [name for name in largest if largest[name] >= LEAST_GAIN_S]
-    shown = sorted(changed, key=lambda name: (-largest[name], name))[:MOST_CLASSES]
+    changed = [name for name in largest if largest[name] >= MIN_GAIN_S]
+    shown = sorted(changed, key=lambda name: (-largest[name], name))[:MAX_CLASSES]
     if not shown:
         return
     rows = []

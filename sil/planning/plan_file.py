@@ -85,7 +85,7 @@ class GoalTable(Table):
         return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 
-MOST_UNITS = 10_000
+MAX_UNITS = 10_000
 """The most units of one offer."""
 PARTS = 20
 
@@ -102,7 +102,7 @@ class OfferTable(Table):
     processors: Count | None = None
     price: Positive
     running_cost: NotNegative = 0.0
-    limit: Annotated[int, Field(ge=1, le=MOST_UNITS, strict=True)] = 1
+    limit: Annotated[int, Field(ge=1, le=MAX_UNITS, strict=True)] = 1
 
 
 class SizeTable(Table):

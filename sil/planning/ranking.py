@@ -9,7 +9,7 @@ and a third verdict: two options are tied if the whole interval is within the in
 first option matters, one that costs as much as it or more need only be settled to be no better, by more than
 the indifference: whether it is worse or tied changes no answer.
 
-What is rare is not in the first replications, so a tie needs FEWEST_FOR_A_TIE of them, and differences that
+What is rare is not in the first replications, so a tie needs MIN_FOR_A_TIE of them, and differences that
 are nearly all 0 settle nothing; only options with the same runs are tied at the first look.
 """
 

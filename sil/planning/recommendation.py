@@ -48,7 +48,7 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-LEAST_PERCENT = 0.05
+MIN_PERCENT = 0.05
 """Smaller changes with smaller half-widths are not shown."""
 
 
@@ -162,7 +162,7 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     width = effect.percent.half_width
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
-    if abs(gained) < LEAST_PERCENT and (width is None or width < LEAST_PERCENT):
+    if abs(gained) < MIN_PERCENT and (width is None or width < MIN_PERCENT):
         return f"{name} stays at {figure(value)} {unit}".rstrip() + against
     by = percentage(effect.percent if effect.percent.mean >= 0.0 else effect.percent.scaled(-1.0))
     return f"{name} {verb} by {by} %, to {figure(value)} {unit}".rstrip() + against

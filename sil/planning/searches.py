@@ -1,6 +1,6 @@
 """Searches among options: what to buy for a budget, and how many of an offer it takes.
 
-If at most MOST_ENUMERATED combinations are within the budget, all are tried, and the best on the sample is
+If at most MAX_ENUMERATED combinations are within the budget, all are tried, and the best on the sample is
 exact. Otherwise a local search exchanges up to two units for up to two others, from several starts, until
 nothing improves. Both use the same replications (a sample average with common random numbers: Kleywegt,
 Shapiro and Homem-de-Mello 2002). Then the best few are replicated until it is settled which is the best.
@@ -21,10 +21,10 @@ from sil.planning.options import Counts, Option, affordable, bought, is_affordab
 from sil.planning.plan_file import Plan
 from sil.planning.ranking import Criteria, OnLook, OptionRanking, rank_options
 from sil.planning.runs import OptionSamples
-from sil.planning.verdicts import FEWEST_FOR_A_TIE, JointConfidence, PairVerdict, looks
+from sil.planning.verdicts import MIN_FOR_A_TIE, JointConfidence, PairVerdict, looks
 
-MOST_ENUMERATED = 200
-MOST_CONTENDERS = 6
+MAX_ENUMERATED = 200
+MAX_CONTENDERS = 6
 """This many of the best on the sample are compared until they are settled."""
 
 Judge = Callable[[Sequence[Counts]], list[float]]
@@ -64,7 +64,7 @@ def best_buy(
         return found
 
     possible = affordable(plan)
-    if len(possible) <= MOST_ENUMERATED:
+    if len(possible) <= MAX_ENUMERATED:
         judge(possible)
     else:
         search(plan, judge)
@@ -73,7 +73,7 @@ def best_buy(
     if not able:
         return None
     criteria = Criteria(base, only_first=True, chosen_from=len(able))
-    ranking = rank_options(samples, able[:MOST_CONTENDERS], criteria, on_look)
+    ranking = rank_options(samples, able[:MAX_CONTENDERS], criteria, on_look)
     left_out = tuple(bought(plan, counts) for counts in possible if values.get(counts) == -inf)
     return BestBuy(ranking, len(values), len(possible), left_out)
 
@@ -84,7 +84,7 @@ def purchases(plan: Plan) -> list[Counts]:
     if plan.budget is None:
         return [only(plan, k, n) for k, offer in enumerate(plan.offers) for n in range(2, offer.limit + 1)]
     possible = affordable(plan)
-    if len(possible) <= MOST_ENUMERATED:
+    if len(possible) <= MAX_ENUMERATED:
         return possible
     within = set(possible)
     return [
@@ -193,7 +193,7 @@ def size(samples: OptionSamples, carries: Callable[[Option], bool], on_look: OnL
             verdict = demand.verdict(ahead, plan.indifference * target)
             if verdict is PairVerdict.UNSETTLED or (not has_spread(values) and len(values) > 1):
                 continue  # what is rare, like a wait of hours, may have been in none of them
-            if verdict is PairVerdict.WORSE or len(values) >= min(FEWEST_FOR_A_TIE, at[-1]):
+            if verdict is PairVerdict.WORSE or len(values) >= min(MIN_FOR_A_TIE, at[-1]):
                 return Step(count, reached, len(values), MEETS[verdict], True)
         n, different = len(values), n_different(values)
         why = "" if n < 2 or has_spread(values) else f"all {n:,} replications are equal"

@@ -37,7 +37,7 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-FEWEST_FOR_A_TIE = 59
+MIN_FOR_A_TIE = 59
 """The fewest replications that settle a tie. An effect in one of twenty is in none of them with probability
 0.95^59, less than 5 %."""
 
@@ -62,7 +62,7 @@ class JointConfidence:
     def verdict(self, gained: Sample, indifference: float) -> PairVerdict:
         """The verdict on a difference; with a single replication, that of its value."""
         found, n = self.interval(gained), len(gained)
-        if found.half_width is None and n > 1 and (n_different(gained) or n < FEWEST_FOR_A_TIE):
+        if found.half_width is None and n > 1 and (n_different(gained) or n < MIN_FOR_A_TIE):
             return PairVerdict.UNSETTLED
         if -indifference <= found.low and found.high <= indifference:
             return PairVerdict.TIE if _knows_a_tie(found, n) else PairVerdict.UNSETTLED
@@ -83,14 +83,14 @@ class JointConfidence:
             return None
         to_a_tie = indifference - abs(found.mean)
         needed = float(n * (found.half_width / max(abs(found.mean), to_a_tie)) ** 2)
-        needed = max(needed, n + 1, FEWEST_FOR_A_TIE if to_a_tie > abs(found.mean) else 0)
+        needed = max(needed, n + 1, MIN_FOR_A_TIE if to_a_tie > abs(found.mean) else 0)
         unit = 10.0 ** max(0, floor(log10(needed)) - 1)
         return int(unit) * ceil(needed / unit)
 
 
 def _knows_a_tie(found: Interval, n: int) -> bool:
     """Whether rare effects are accounted for."""
-    return n == 1 or (n >= FEWEST_FOR_A_TIE and found.half_width is not None)
+    return n == 1 or (n >= MIN_FOR_A_TIE and found.half_width is not None)
 
 
 class Standings:

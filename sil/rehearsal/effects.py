@@ -8,18 +8,18 @@ from typing import Any
 
 import polars as pl
 
-from sil.outcome.paired import FEWEST_BLOCKS, paired_differences
+from sil.outcome.paired import MIN_BLOCKS, paired_differences
 from sil.outcome.statistics import CONFIDENCE, Interval
-from sil.rehearsal.reproduction import GROUPS, MOST_OF_A_KIND, largest_groups
+from sil.rehearsal.reproduction import GROUPS, MAX_OF_A_KIND, largest_groups
 from sil.workload.slices import DAY_S
 
 KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
 QUANTITIES = {"waiting_time": "Mean wait", "bounded_slowdown": "Mean bounded slowdown"}
-FEWEST_JOBS = 20
+MIN_JOBS = 20
 """The fewest jobs of a group that is compared."""
 BLOCKS = 12
 """The blocks into which a period is cut that is too short for blocks of a day."""
-MOST_CHANGED = 20
+MAX_CHANGED = 20
 NOTICEABLE_S = 60.0
 """The least noticeable difference of a mean wait, in seconds: the controller looks around once a minute, and
 smaller ones are its phase."""
@@ -82,7 +82,7 @@ def effects(
     chosen = [("all", "all", groups["job"])]
     chosen += [
         (kind, name, groups.filter(pl.col(kind) == name)["job"])
-        for kind, name in largest_groups(groups, KINDS, FEWEST_JOBS)
+        for kind, name in largest_groups(groups, KINDS, MIN_JOBS)
     ]
     confidence = 1.0 - (1.0 - CONFIDENCE) / (len(chosen) * len(QUANTITIES))
     found = []
@@ -94,7 +94,7 @@ def effects(
             continue
         submitted = old["submission_time"]
         days = float(submitted.max() - submitted.min()) / DAY_S  # type: ignore[operator,arg-type]
-        block_days = max(days / BLOCKS, 1e-3) if days < 2 * FEWEST_BLOCKS else None
+        block_days = max(days / BLOCKS, 1e-3) if days < 2 * MIN_BLOCKS else None
         for quantity in QUANTITIES:
             change = paired_differences(new, old, quantity, block_days, confidence)
             scatter = paired_differences(same, old, quantity, block_days, confidence)
@@ -119,7 +119,7 @@ def most_changed(
     moved = waits.with_columns(change_s=change).filter(
         (change.abs() > own.abs()) & (change.abs() >= NOTICEABLE_S)
     )
-    ranked = moved.sort(pl.col("change_s").abs(), "job", descending=[True, False]).head(MOST_CHANGED)
+    ranked = moved.sort(pl.col("change_s").abs(), "job", descending=[True, False]).head(MAX_CHANGED)
     return ranked.sort("change_s", "job", descending=[True, False]).drop("again_s")
 
 
@@ -137,7 +137,7 @@ def usage(groups: pl.DataFrame, before: pl.DataFrame, variant: pl.DataFrame) -> 
     kinds = [kind for kind in ("partition", "account", "qos", "user") if groups[kind].n_unique() > 1]
     found = [
         used.group_by(name=kind).agg(pl.sum("before", "after")).with_columns(kind=pl.lit(kind))
-        .sort("before", "name", descending=[True, False]).head(MOST_OF_A_KIND)
+        .sort("before", "name", descending=[True, False]).head(MAX_OF_A_KIND)
         for kind in kinds
     ]  # fmt: skip
     total = used.select(pl.sum("before", "after")).with_columns(kind=pl.lit("all"), name=pl.lit("all"))

@@ -23,7 +23,7 @@ from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"
 TITLES = {**GROUPS, **KINDS}
-MOST_SETTINGS = 5
+MAX_SETTINGS = 5
 """The most settings that are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
 _STATISTICS: dict[str, tuple[str, Callable[[list[int]], float]]] = {
@@ -101,9 +101,9 @@ def headline(variant: Variant) -> str:
                 more = f" and {counted(len(groups) - 1, 'other group')}"
             kind = kind if kind.isupper() else kind.lower()
             parts.append(f"{word} waits for {kind} {most.name or '(none)'}{more}")
-    names = ", ".join(name for name, *_ in variant.settings[:MOST_SETTINGS])
+    names = ", ".join(name for name, *_ in variant.settings[:MAX_SETTINGS])
     if names:
-        others = " and others" if len(variant.settings) > MOST_SETTINGS else ""
+        others = " and others" if len(variant.settings) > MAX_SETTINGS else ""
         parts.append(f"settings that differ: {names}{others}")
     what = "; ".join(parts) or "no job in common"
     return f"{variant.verdict.value.capitalize()} under {variant.name}: {what}."

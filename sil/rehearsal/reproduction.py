@@ -19,7 +19,7 @@ NEAR_S = 300.0
 GROUPS = {"partition": "Partition", "account": "Account", "qos": "QOS", "size": "Size", "week": "Week"}
 ORDER = {"week": "submit_s", "size": "processors"}
 """The columns by which groups are ordered, where they have an order."""
-MOST_OF_A_KIND = 12
+MAX_OF_A_KIND = 12
 """The most groups of a kind in a table: those with most jobs."""
 
 
@@ -31,11 +31,11 @@ class Use(StrEnum):
     NONE = "none"
 
 
-LEAST_NEAR = {Use.JOBS: 0.9, Use.MEANS: 0.5}
-LEAST_NEAR_WAITING = {Use.JOBS: 0.75, Use.MEANS: 0.25}
+MIN_NEAR = {Use.JOBS: 0.9, Use.MEANS: 0.5}
+MIN_NEAR_WAITING = {Use.JOBS: 0.75, Use.MEANS: 0.25}
 """The least share of reproduced starts among the jobs that waited longer than NEAR_S in either, which say
 something."""
-MOST_OFF = {Use.JOBS: 0.1, Use.MEANS: 0.25}
+MAX_OFF = {Use.JOBS: 0.1, Use.MEANS: 0.25}
 """The largest difference of the mean waits, as a share of the recorded one; NEAR_S is always allowed. These
 limits are a convention, which was fixed before any month was looked at."""
 SENTENCES = {
@@ -91,10 +91,10 @@ class Reproduction:
     def use(self) -> Use:
         found, waiting = self.all, self.waiting
         for use in (Use.JOBS, Use.MEANS):
-            off_s = max(NEAR_S, MOST_OFF[use] * found.recorded_s)
+            off_s = max(NEAR_S, MAX_OFF[use] * found.recorded_s)
             if (
-                found.near >= LEAST_NEAR[use]
-                and (not waiting.jobs or waiting.near >= LEAST_NEAR_WAITING[use])
+                found.near >= MIN_NEAR[use]
+                and (not waiting.jobs or waiting.near >= MIN_NEAR_WAITING[use])
                 and abs(found.replayed_s - found.recorded_s) <= off_s
             ):
                 return use
@@ -169,7 +169,7 @@ def largest_groups(jobs: pl.DataFrame, kinds: Iterable[str], fewest: int = 1) ->
         sizes = jobs.group_by(kind).len().sort("len", kind, descending=[True, False])
         if len(sizes) < 2:
             continue
-        names = sizes.filter(pl.col("len") >= fewest)[kind].head(MOST_OF_A_KIND)
+        names = sizes.filter(pl.col("len") >= fewest)[kind].head(MAX_OF_A_KIND)
         if kind in ORDER:
             in_order = jobs.filter(pl.col(kind).is_in(names.implode())).sort(ORDER[kind])
             names = in_order[kind].unique(maintain_order=True)

@@ -40,7 +40,7 @@ from site_db.jobs.sacct.times import zone_named
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 AGAIN = " #2"
 """The end of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
-MOST_VARIANTS = 200
+MAX_VARIANTS = 200
 
 
 def rehearsed(
@@ -86,8 +86,8 @@ def variants(
         for chosen in product(*map(expanded, settings))
     ]
     found = [name for name in dict.fromkeys(names) if name != present(conf)]
-    if len(found) > MOST_VARIANTS:
-        raise UserError(f"these are {len(found):,} variants; at most {MOST_VARIANTS} are rehearsed at a time")
+    if len(found) > MAX_VARIANTS:
+        raise UserError(f"these are {len(found):,} variants; at most {MAX_VARIANTS} are rehearsed at a time")
     return found
 
 

@@ -23,7 +23,7 @@ from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_
 from sil.report.vega_lite import Figure
 from sil.trace.facts import RunDescription, RunTables
 
-MOST_NODES_DRAWN = 128
+MAX_NODES_DRAWN = 128
 OVER_ALL_JOBS = "Distribution over the jobs of all replications."
 
 
@@ -151,8 +151,8 @@ def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescriptio
         + (" of the first point of the grid" if len(d.points) > 1 else "")
         + ". Shade: number of parallel tasks that run on a node. Line: a local user is present.",
     )
-    if d.n_machines > MOST_NODES_DRAWN:
-        nodes.note = f"Not drawn for more than {MOST_NODES_DRAWN} nodes."
+    if d.n_machines > MAX_NODES_DRAWN:
+        nodes.note = f"Not drawn for more than {MAX_NODES_DRAWN} nodes."
     else:
         for scheduler in d.schedulers:
             of_one = facts.filter(point=0, replication=0, scheduler=scheduler)

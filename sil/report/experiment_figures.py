@@ -24,8 +24,8 @@ from sil.report.vega_lite import Figure, below_each_other, column, either, layer
 from sil.trace.facts import Fact, RunDescription
 from sil.trace.held import one_row_per_interval, one_row_per_machine
 
-MOST_RUNS_IN_A_GANTT = 3_000
-MOST_DRAWN = 4_000
+MAX_RUNS_IN_A_GANTT = 3_000
+MAX_DRAWN = 4_000
 """The most intervals and marks of a timeline; more are indistinguishable and make a page heavy."""
 UNITS = {"days": 86_400.0, "h": 3_600.0, "s": 1.0}
 
@@ -56,7 +56,7 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     """
     n, classes = description.n_machines, list(description.job_classes)
     kind = pl.when(pl.col("resource") >= n).then(pl.lit("parallel")).otherwise(pl.lit("sequential"))
-    drawn = one_row_per_interval(runs.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT))
+    drawn = one_row_per_interval(runs.sort("from_s", maintain_order=True).head(MAX_RUNS_IN_A_GANTT))
     frame = drawn.join(
         jobs.select("scheduler", "job_class", job="job_id"), on=["scheduler", "job"], how="left"
     ).select(
@@ -184,8 +184,8 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
     segments, there, marks = mpl_segments(facts), _presence(facts, end_s), _stops(facts)
     begins_s = pl.concat([frame["from_s"] for frame in (segments, there, marks)]).sort()
     title = "Time (s)"
-    if len(begins_s) > MOST_DRAWN:
-        title, end_s = f"Time (s); the run ends at {end_s:,.0f} s", float(begins_s[MOST_DRAWN])
+    if len(begins_s) > MAX_DRAWN:
+        title, end_s = f"Time (s); the run ends at {end_s:,.0f} s", float(begins_s[MAX_DRAWN])
         segments, there, marks = (f.filter(pl.col("from_s") < end_s) for f in (segments, there, marks))
         cut = pl.col("until_s").clip(upper_bound=end_s)
         segments, there = segments.with_columns(cut), there.with_columns(cut)

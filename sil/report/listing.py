@@ -79,7 +79,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-MOST_BYTES = 120
+MAX_BYTES = 120
 """The longest name, in bytes, which leaves room for endings: file systems have 255."""
 
 
@@ -87,7 +87,7 @@ def file_name(name: str) -> str:
     """A single part of a path, however the name reads: letters, digits and some signs of it, where others and
     a dot at its beginning become hyphens. A long name is cut, and ends with a hash of the whole."""
     found = re.sub(r"[^\w.=,()+-]+|^\.+", "-", name) or "-"
-    if len(found.encode()) <= MOST_BYTES:
+    if len(found.encode()) <= MAX_BYTES:
         return found
     mark = f"-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-    return found.encode()[: MOST_BYTES - len(mark)].decode(errors="ignore") + mark
+    return found.encode()[: MAX_BYTES - len(mark)].decode(errors="ignore") + mark

@@ -29,7 +29,7 @@ from site_db.files.access import no_link
 if TYPE_CHECKING:
     from sil.report.schedule_chart import Schedules
 
-LEAST_SECTIONS_WITH_CONTENTS = 2
+MIN_SECTIONS_WITH_CONTENTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def write_page(path: Path, page: Page) -> None:
     text = environment.get_template("page.html.j2").render(
         page=page,
         origin=list(origin_terms(path.parent)),
-        contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
+        contents=len(page.sections) >= MIN_SECTIONS_WITH_CONTENTS,
         chart_id=lambda part: names[id(part)],
         slug=slug,
         charts=charts,

@@ -17,15 +17,15 @@ from sil.report.schedule_levels import FULL, DrawnRuns, Numbers, bins_needed, le
 from sil.report.vega_lite import CONFIGURATION
 from sil.workload.slices import DAY_S
 
-MOST_TICKS = 10
+MAX_TICKS = 10
 ROUND_DAYS = (1 / 1440, 5 / 1440, 15 / 1440, 1 / 24, 3 / 24, 6 / 24, 12 / 24)
 """The distances of ticks of less than a day."""
 OTHERS = "#9a9a9a"
-MOST_RECTANGLES = 8_000
+MAX_RECTANGLES = 8_000
 """The most rectangles in a window for which runs are drawn one by one."""
 BINS_OF_A_WINDOW = 128
 """The fewest cells that lie side by side in a window with more rectangles, if the finest level has them."""
-MOST_USERS = len(PALETTE) - 1
+MAX_USERS = len(PALETTE) - 1
 """The most users that have a colour to themselves."""
 MILLISECOND = 1e-3
 
@@ -91,11 +91,11 @@ def schedules(jobs: Mapping[str, pl.DataFrame], processors: int) -> Schedules:
         "span_s": span_s,
         "tick_s": tick_s,
         "users": users,
-        "most_users": MOST_USERS,
-        "most_rectangles": MOST_RECTANGLES,
+        "most_users": MAX_USERS,
+        "most_rectangles": MAX_RECTANGLES,
         "panels": panels,
     }
-    return Schedules(description, texts, look(list(jobs), processors, span_s / DAY_S, users[:MOST_USERS]))
+    return Schedules(description, texts, look(list(jobs), processors, span_s / DAY_S, users[:MAX_USERS]))
 
 
 def look(names: Sequence[str], processors: int, span_d: float, users: Sequence[str]) -> Mapping[str, Any]:
@@ -122,7 +122,7 @@ def look(names: Sequence[str], processors: int, span_d: float, users: Sequence[s
         "of_users": of_users,
         "palette": PALETTE,
         "full": FULL,
-        "most_ticks": MOST_TICKS,
+        "most_ticks": MAX_TICKS,
         "round_days": ROUND_DAYS,
         "configuration": CONFIGURATION,
     }
@@ -157,12 +157,12 @@ def _columns(runs: DrawnRuns, tick_s: float) -> Mapping[str, Numbers]:
 def _levels(runs: DrawnRuns, span_s: float, processors: int) -> list[tuple[int, Packed]]:
     """The levels from the coarsest to the finest, which also has how many rectangles begin in each of its
     bins."""
-    bins = bins_needed(len(runs.place), MOST_RECTANGLES, BINS_OF_A_WINDOW)
+    bins = bins_needed(len(runs.place), MAX_RECTANGLES, BINS_OF_A_WINDOW)
     if not bins:
         return []
     begin = np.minimum(runs.start_s[runs.place] * (bins / span_s), bins - 1).astype(np.int64)
     begins = np.bincount(begin, minlength=bins)
     return [
         (n, packed(dict(columns, starts=begins) if n == bins else columns))
-        for n, columns in levels(runs, span_s, processors, bins, MOST_USERS)
+        for n, columns in levels(runs, span_s, processors, bins, MAX_USERS)
     ][::-1]

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 BANDS = 64
 """The most cells that lie above each other."""
-LEAST_BINS, MOST_BINS = 1_024, 16_384
+MIN_BINS, MAX_BINS = 1_024, 16_384
 FINER = 4
 """A level has this many times the bins of the one before it."""
 FULL = 15
@@ -85,8 +85,8 @@ def bins_needed(rectangles: int, of_a_window: int, in_a_window: int) -> int:
     least `in_a_window` bins; 0 if no window has more."""
     if rectangles <= of_a_window:
         return 0
-    bins = LEAST_BINS
-    while bins < min(MOST_BINS, in_a_window * ceil(rectangles / of_a_window)):
+    bins = MIN_BINS
+    while bins < min(MAX_BINS, in_a_window * ceil(rectangles / of_a_window)):
         bins *= FINER
     return bins
 
@@ -116,7 +116,7 @@ def levels(
             },
         )
         bins //= FINER
-        if bins < LEAST_BINS:
+        if bins < MIN_BINS:
             return
         busy, wait, size, *by_user = (
             sums.reshape(len(sums), bins, FINER).sum(axis=2) for sums in (busy, wait, size, *by_user)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from scheduler.core.arrays import FEWEST
+from scheduler.core.arrays import MIN_SIZE
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.rigid import Conservative, Rigid
@@ -87,7 +87,7 @@ class CompiledReplay:
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
         jobs, queue, names = self._prepared(arriving)
-        room = min(CHUNK, 3 * len(jobs.submit_s)) + FEWEST  # a job has three facts
+        room = min(CHUNK, 3 * len(jobs.submit_s)) + MIN_SIZE  # a job has three facts
         replay: Loop
         by = ranks(self.order), CODES[self.estimates]
         if isinstance(queue, IdenticalNodes):

@@ -29,7 +29,7 @@ Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)[^:,?]+")
 _MINUTES = re.compile(r"\+\d+$", re.ASCII)
 """The minutes after a job in a dependency."""
-MOST_OF_A_RANGE = 1_000_000
+MAX_OF_A_RANGE = 1_000_000
 
 
 class OfJobs(Table):
@@ -240,8 +240,8 @@ class _Reader:
             numbers: Iterable[int | str] = [job]
             first, _, last = str(job).partition("-")
             if is_whole(first) and is_whole(last) and not self._log.ids.has(str(job)):
-                if int(last) - int(first) >= MOST_OF_A_RANGE:
-                    self.mistakes.append((place, f"'{job}' are more than {MOST_OF_A_RANGE:,} jobs"))
+                if int(last) - int(first) >= MAX_OF_A_RANGE:
+                    self.mistakes.append((place, f"'{job}' are more than {MAX_OF_A_RANGE:,} jobs"))
                     continue
                 numbers = range(int(first), int(last) + 1)
             missing = []

@@ -24,7 +24,7 @@ _PATTERNS = {
     "remove": re.compile(_SOME),
     "upgrade": re.compile(rf"{_SOME} to (?P<to>.+)"),
 }
-MOST_MACHINES = 100_000
+MAX_MACHINES = 100_000
 
 NO_TIME_CHANGES = (
     "on dedicated machines no run time depends on memory or the operating system; where these make them "
@@ -152,8 +152,8 @@ class NotionalTable(Table):
             return ParsedChange(text.strip())
         parts: dict[str, Any] = match.groupdict()
         count = int(parts.pop("count"))
-        if not 1 <= count <= MOST_MACHINES:
-            raise ValueError(f"'{text}' names {count} machines; expected 1 to {MOST_MACHINES:,}")
+        if not 1 <= count <= MAX_MACHINES:
+            raise ValueError(f"'{text}' names {count} machines; expected 1 to {MAX_MACHINES:,}")
         return ParsedChange(count=count, **parts)
 
 

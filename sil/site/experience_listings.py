@@ -36,7 +36,7 @@ from site_db.site_file.nodes import cluster_of, held_by_class
 from site_db.sites import SiteReader, find_site
 from site_db.states import current_states
 
-MOST_TIMES_SHOWN = 20
+MAX_TIMES_SHOWN = 20
 LONGEST_NAME_SHOWN = 60
 ESTIMATE = [
     number("expected (s)", "expected_s", ",.1f"),
@@ -76,7 +76,7 @@ def expected_times(session: Session, site: str) -> Listing:
         rows += [{"job_class": name, "resource": label, **_facts(one)} for label, one in found if one]
     columns = [Column("job class", short), text("resource"), *ESTIMATE]
     hint = "; --job-class NAME shows one class, --json all names in full"
-    return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
+    return Listing("expected_times", "Expected times", columns, rows, most=MAX_TIMES_SHOWN, hint=hint)
 
 
 def one_job_class(session: Session, site: str, name: str) -> Listing:

@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Select, cast, func, select
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Node
-from scheduler.time_shared.social_contract import MOST_CPU
+from scheduler.time_shared.social_contract import MAX_CPU
 from sil.report.listing import Column, Listing, Row, number, text, texts
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
@@ -20,7 +20,7 @@ from site_db.sites import SiteReader
 from site_db.states import CurrentStates
 
 UP, DOWN = "up", "down"
-MOST_USERS_SHOWN = 20
+MAX_USERS_SHOWN = 20
 
 
 def rows_of(session: Session, query: Select[*tuple[Any, ...]]) -> list[Row]:
@@ -158,7 +158,7 @@ def _social_contract(row: Row) -> str:
     contract = row["social_contract"]
     if contract is None:
         return "no"
-    cpu = f"{contract['most_cpu'] or MOST_CPU:g} CPU in total"
+    cpu = f"{contract['most_cpu'] or MAX_CPU:g} CPU in total"
     return f"{contract['share']:.0%} for jobs, up to {contract['most_jobs']} on a node, {cpu}"
 
 
@@ -233,7 +233,7 @@ def users(session: Session, reader: SiteReader) -> Listing:
     columns += [
         Column("execution time (h)", lambda x: f"{x['execution_time_s'] / 3600:,.1f}", is_number=True)
     ]
-    return Listing("users", "Users", columns, rows_of(session, query), most=MOST_USERS_SHOWN)
+    return Listing("users", "Users", columns, rows_of(session, query), most=MAX_USERS_SHOWN)
 
 
 def utc(unix_s: float) -> str:

@@ -11,7 +11,7 @@ from scheduler import UserError
 from scheduler.model import Job
 from scheduler.registry import SchedulerSpec, key_of
 from scheduler.time_shared.forecast import Circumstances, Error, ErrorHistory
-from scheduler.time_shared.social_contract import MOST_CPU, Requirement, SocialContract
+from scheduler.time_shared.social_contract import MAX_CPU, Requirement, SocialContract
 from site_db.experience import KnownError
 from site_db.site_file.tables import ClusterTable, SiteFile
 
@@ -75,7 +75,7 @@ class NodesOfSite:
                 f"shared; give it one in the site file ([clusters.social_contract])"
             )
         memory_mb = {machine: group.memory_mb or 0.0 for group in site.machines for machine in group.names}
-        most_cpu = MOST_CPU if contract.most_cpu is None else contract.most_cpu
+        most_cpu = MAX_CPU if contract.most_cpu is None else contract.most_cpu
         return cls(
             cluster.name,
             cluster.members,

@@ -18,7 +18,7 @@ from site_db.site_file.machine_names import fold
 
 UNTYPED = "gpu"
 """The type of GPUs whose type is unknown, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
-MOST_CPUS = 65_000
+MAX_CPUS = 65_000
 """The most CPUs of a node and of a task: Slurm counts them in 16 bits, of which the last values have
 meanings."""
 EMPTY = '""'
@@ -65,10 +65,10 @@ def _node_lines(cluster: SiteNodes) -> Iterator[str]:
 
 def _described(name: str, node: Node, cluster: SiteNodes) -> str:
     cpus = int(node.cores)
-    if not 1 <= cpus <= MOST_CPUS:
+    if not 1 <= cpus <= MAX_CPUS:
         raise UserError(
             f"node {name} has {node.cores:g} CPUs, and Slurm's nodes have whole ones, from 1 to "
-            f"{MOST_CPUS:,}; use another scheduler, or other nodes"
+            f"{MAX_CPUS:,}; use another scheduler, or other nodes"
         )
     threads = cluster.threads.get(name, 1)
     if cpus % threads:

@@ -13,7 +13,7 @@ from typing import Any
 from scheduler.model import ON_NODES, DispatchOrder, Job, RunId, Share
 from scheduler.node_request import Node, Request
 from scheduler.node_set import NodeSet
-from sil.slurm.cluster import MOST_CPUS, UNTYPED
+from sil.slurm.cluster import MAX_CPUS, UNTYPED
 from sil.slurm.protocol.submission import NodeShare
 from site_db.site_file.cluster import SiteNodes
 
@@ -152,8 +152,8 @@ def options_of(request: Request, kinds: Collection[str]) -> Options:
     if request.cores != int(request.cores):
         raise CannotRequest(f"{request.cores:g} CPUs, and Slurm allocates whole ones")
     cores = max(1, int(request.cores))
-    if cores > MOST_CPUS:
-        raise CannotRequest(f"{cores:,} CPUs of a node, and Slurm counts up to {MOST_CPUS:,}")
+    if cores > MAX_CPUS:
+        raise CannotRequest(f"{cores:,} CPUs of a node, and Slurm counts up to {MAX_CPUS:,}")
     found |= {"tasks": request.chunks, "cpus_per_task": cores}
     if request.most_on_node is not None:
         found["tasks_per_node"] = request.most_on_node

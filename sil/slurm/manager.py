@@ -21,7 +21,7 @@ from sil.slurm.runs import (
     AFTER_AN_EVENT_S,
     INSTANT_S,
     LONGEST_WAIT_S,
-    MOST_IN_VAIN,
+    MAX_IN_VAIN,
     ControllerLimits,
     LaunchedJob,
     LaunchedJobs,
@@ -235,7 +235,7 @@ class SlurmManager(ResourceManager):
     def _after_idling_s(self, next_s: float) -> float:
         """How far to follow the controller that has long not started any of the jobs that wait, while none
         runs: it is to change something by itself, or the world changes first; else they never start."""
-        expects = self._n_in_vain < MOST_IN_VAIN
+        expects = self._n_in_vain < MAX_IN_VAIN
         own_s = min(times_to_come(self._controller, expects), default=inf) - self._starts_at_s
         if own_s <= min(next_s, self._round_at_s + LONGEST_WAIT_S):
             self._n_in_vain += 1

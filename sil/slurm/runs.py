@@ -131,11 +131,11 @@ AFTER_AN_EVENT_S = 5.0
 LONGEST_WAIT_S = 366 * 86_400.0
 """The longest wait, in seconds, for a start that the controller has scheduled, while nothing runs and no
 other event is due."""
-MOST_IN_VAIN = 5
+MAX_IN_VAIN = 5
 """How often the controller may expect such a start in vain; it puts off jobs that no partition admits again
 and again."""
 _LOOKS = 3
-_LEAST_S = 300.0
+_MIN_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ControllerLimits:
 
     over_limit_s: float = 0.0
     limit_s: float = inf
-    without_a_start_s: float = _LEAST_S
+    without_a_start_s: float = _MIN_S
 
     def ends_after_s(self, limit_s: float) -> float:
         """How long a job with this time limit (infinite: none) may run in any case."""
@@ -168,7 +168,7 @@ def controller_limits(lines: Iterable[str]) -> ControllerLimits:
                 if name in intervals:
                     intervals[name] = float(number)
     looks_s = _LOOKS * max(intervals.values())
-    return ControllerLimits(min(over_s, default=0.0), min(limits_s, default=inf), max(_LEAST_S, looks_s))
+    return ControllerLimits(min(over_s, default=0.0), min(limits_s, default=inf), max(_MIN_S, looks_s))
 
 
 def _limit_s(text: str) -> float:

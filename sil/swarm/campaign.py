@@ -255,7 +255,7 @@ def _items(swarm: Swarm, seeds: range, for_s: float | None) -> Iterator[Item]:
 
 # -- smaller cases -------------------------------------------------------------------------------------------
 
-MOST_TRIES = 1_000
+MAX_TRIES = 1_000
 
 PLAIN: Mapping[str, Any] = {
     "has_queues": False,
@@ -269,14 +269,14 @@ PLAIN: Mapping[str, Any] = {
 
 def shrunk(case: Case, violates: Callable[[Case], bool]) -> Case:
     """The smallest case found by leaving out faults, jobs, policies and machines one by one, as long as
-    `violates` holds; it is called at most MOST_TRIES times."""
+    `violates` holds; it is called at most MAX_TRIES times."""
     tries = 0
     is_smaller = True
     while is_smaller:
         is_smaller = False
         for candidate in _smaller(case):
             tries += 1
-            if tries > MOST_TRIES:
+            if tries > MAX_TRIES:
                 return case
             if violates(candidate):
                 case, is_smaller = candidate, True

@@ -18,19 +18,19 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from scheduler.messages import counted
-from sil.swarm.faults import KINDS, MOST_JOBS, Fault
+from sil.swarm.faults import KINDS, MAX_JOBS, Fault
 from sil.world.actual_runtimes import RandomStreams
 from site_db.files.access import OF_JSON, no_link, read_text
 from site_db.files.input_errors import InvalidFile
 
-MOST_FAULTS = 5
+MAX_FAULTS = 5
 DEFAULT_JOBS = 20
 DEFAULT_MACHINES = 4
 URGENT, DEFAULT = "urgent", "default"
 """The queues of a case that has two."""
 CORES = 4
 """The cores of each node."""
-MOST_MACHINES = 1_000
+MAX_MACHINES = 1_000
 LONGEST_S = 1e7
 """The latest time in a case, in seconds: there is a round at least every few minutes as long as a job
 runs."""
@@ -56,11 +56,11 @@ class CaseJob:
     """It runs for `run_s`, of which its user estimates `estimate_s`. `size`: processors, or cores of nodes;
     on different machines, a job larger than 1 may run on the cluster."""
 
-    id: Annotated[int, Field(ge=0, lt=MOST_JOBS)]
+    id: Annotated[int, Field(ge=0, lt=MAX_JOBS)]
     arrival_s: NotNegative
     run_s: Period
     estimate_s: Period
-    size: Annotated[int, Field(ge=1, le=CORES * MOST_MACHINES)]
+    size: Annotated[int, Field(ge=1, le=CORES * MAX_MACHINES)]
     is_urgent: bool
 
 
@@ -81,7 +81,7 @@ class Case:
 
     seed: Annotated[int, Field(ge=0)]
     machines: SiteKind
-    n_machines: Annotated[int, Field(ge=1, le=MOST_MACHINES)]
+    n_machines: Annotated[int, Field(ge=1, le=MAX_MACHINES)]
     scheduler: str
     has_queues: bool
     is_remapping: bool
@@ -154,7 +154,7 @@ def drawn(
     jobs = _jobs(rng, int(rng.integers(1, n_jobs + 1)), n_machines, chosen)
     names = schedulers or SCHEDULERS[chosen]
     until_s = float(rng.uniform(0.5, 2.0)) * max(job.arrival_s for job in jobs) + 600.0
-    n_kinds = int(rng.integers(0, min(MOST_FAULTS, len(kinds)) + 1))
+    n_kinds = int(rng.integers(0, min(MAX_FAULTS, len(kinds)) + 1))
     of_kinds = sorted(rng.permutation(len(kinds))[:n_kinds].tolist())
     return Case(
         seed,

@@ -23,7 +23,7 @@ from sil.world.failures import (
 )
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.remote.network import Crashes, MessageFault, NetworkPartition, Unreliable
-from site_db.files.input_errors import MOST
+from site_db.files.input_errors import MAX_VALUE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Fault:
                         type(place) is int and 0 <= place < n_machines for place in value
                     )
                 case int(), int():
-                    fits = 0 < value <= MOST_TIMES
+                    fits = 0 < value <= MAX_TIMES
                 case float(), int() | float():
-                    most = 1.0 if name == "share" else MOST
-                    fits = (0.0 if name == "from_s" else LEAST) <= value < most
+                    most = 1.0 if name == "share" else MAX_VALUE
+                    fits = (0.0 if name == "from_s" else MIN_VALUE) <= value < most
                 case _:
                     fits = False
             if not fits or type(value) is bool:
@@ -130,7 +130,7 @@ class FaultyWorld:
         self.slow.append(SlowMachines(frozenset(machines), factor, 0.0, self.until_s))
 
     def fail_jobs(self, rng: np.random.Generator, share: float, after: float, times: int) -> None:
-        for job in np.flatnonzero(rng.random(MOST_JOBS) < share).tolist():
+        for job in np.flatnonzero(rng.random(MAX_JOBS) < share).tolist():
             self.failing[JobId(job)] = FailingRuns(times, after)
 
     def delay_monitors(self, _: np.random.Generator, delay_s: float) -> None:
@@ -151,9 +151,9 @@ class FaultyWorld:
         self.wrong_share = share
 
 
-MOST_JOBS = 1_000
-MOST_TIMES = 1_000
-LEAST = 1e-3
+MAX_JOBS = 1_000
+MAX_TIMES = 1_000
+MIN_VALUE = 1e-3
 """The least value of seconds and shares, except of times."""
 
 Draw = Callable[[np.random.Generator, int, float], Any]

@@ -16,11 +16,11 @@ from scheduler import UserError
 from scheduler.messages import counted, printable
 from sil.trace.stream import COMPATIBLE
 from site_db.files.formats import is_whole
-from site_db.files.input_errors import MOST
+from site_db.files.input_errors import MAX_VALUE
 
 LOG_ID = "log_id"
 """The column of tables of jobs that has them, unless all ids are the numbers of their jobs."""
-MOST_COMPARED = 10_000
+MAX_COMPARED = 10_000
 """The most ids that are compared with one that does not exist."""
 
 
@@ -81,7 +81,7 @@ class LogIds:
         return jobs["job"].to_numpy(), jobs[LOG_ID]
 
     def _has(self, number: int) -> bool:
-        return abs(number) <= MOST and bool((self._jobs["job"] == number).any())
+        return abs(number) <= MAX_VALUE and bool((self._jobs["job"] == number).any())
 
     def _called(self, text: str) -> list[int]:
         if not self.differ:
@@ -107,7 +107,7 @@ class LogIds:
         length = pl.col("id").str.len_chars().cast(pl.Int64)
         near = self._jobs.select(id=ids).drop_nulls().filter((length - len(given)).abs() <= 2)
         alike = near.filter(pl.col("id").str.starts_with(given[: len(given) // 2]))
-        return pl.concat([alike, near])["id"].unique(maintain_order=True).head(MOST_COMPARED).to_list()
+        return pl.concat([alike, near])["id"].unique(maintain_order=True).head(MAX_COMPARED).to_list()
 
 
 def ids_in(facts: pl.DataFrame, what: object) -> LogIds:
@@ -121,7 +121,7 @@ def ids_in(facts: pl.DataFrame, what: object) -> LogIds:
 
 
 def _is_number(text: str) -> bool:
-    return is_whole(text) and len(text) <= len(f"{MOST:.0f}")
+    return is_whole(text) and len(text) <= len(f"{MAX_VALUE:.0f}")
 
 
 def _shown(text: str) -> str:

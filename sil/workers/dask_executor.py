@@ -29,7 +29,7 @@ ANSWER_WITHIN_S = 5.0
 """The time in which a scheduler must answer, in seconds."""
 WORKER_WITHIN_S = 5.0
 """The time in which a scheduler must have a worker, in seconds."""
-LEAST_SLOTS = 64
+MIN_SLOTS = 64
 """The fewest items to start at once: more than most clusters have workers when they are asked, since some
 grow with the number of waiting tasks."""
 WAKE_EVERY_S = 0.2
@@ -53,7 +53,7 @@ class Dask(Concurrent):
         except BaseException:
             _close(self._client)
             raise
-        self.slots = max(LEAST_SLOTS, 2 * sum(self._client.nthreads().values()))
+        self.slots = max(MIN_SLOTS, 2 * sum(self._client.nthreads().values()))
         # Not pure: an item that died is run again, not remembered as dead.
         self._executor = self._client.get_executor(pure=False)
 

@@ -125,10 +125,10 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-MOST_MB = 1e9
+MAX_MB = 1e9
 """The largest memory limit that a user can set, in MB: more than computers have."""
 
-MOST_TASKS = 1_000
+MAX_TASKS = 1_000
 """The most processes and threads of a scheduler at a time."""
 
 LOOK_EVERY_S = 0.1
@@ -139,7 +139,7 @@ TOO_MUCH_MEMORY, TOO_MANY_TASKS = 1_000, 1_001
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a process and all that it starts: MOST_TASKS and, beyond what it uses at first,
+    """The limits of a process and all that it starts: MAX_TASKS and, beyond what it uses at first,
     `memory_mb`."""
 
     memory_mb: float | None = None
@@ -150,7 +150,7 @@ class Limits:
         latter does not hold for root; it is what remains if the supervisor gets no processor. If no memory is
         left, the kernel ends this process rather than others."""
         with suppress(OSError, ValueError, IndexError), open("/proc/loadavg", encoding="ascii") as file:
-            n = int(file.read().split()[3].partition("/")[2]) + MOST_TASKS
+            n = int(file.read().split()[3].partition("/")[2]) + MAX_TASKS
             _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
             most = n if hard == resource.RLIM_INFINITY else min(n, hard)
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
@@ -161,7 +161,7 @@ class Limits:
             import psutil
 
             used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
-            most = used + int(min(self.memory_mb, MOST_MB) * 2**20)
+            most = used + int(min(self.memory_mb, MAX_MB) * 2**20)
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
@@ -186,7 +186,7 @@ class Watch:
             return None
         others = [pid for pid in descendants() if pid != self._child]
         found = None
-        if sum(len(tasks(pid)) for pid in (self._child, *others)) > MOST_TASKS:
+        if sum(len(tasks(pid)) for pid in (self._child, *others)) > MAX_TASKS:
             found = TOO_MANY_TASKS
         elif self._most_kb is not None:
             used_kb = _resident_kb(self._child) + sum(map(_own_kb, others))

@@ -18,7 +18,7 @@ from typing import Self
 from scheduler.rules import RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.workers import channel
 from sil.workers.channel import HEAD, BadMessage, Message, unpacked
-from sil.workers.descendants import MOST_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
+from sil.workers.descendants import MAX_TASKS, TOO_MANY_TASKS, TOO_MUCH_MEMORY, Limits
 from sil.workers.executor import FIRST, Attempt
 from sil.workers.nursery import FIXED_HASH_SEED, NurseryGone, forget_nursery, nursery
 from sil.workers.supervisor import END, START, SharedMemory, received_status
@@ -213,7 +213,7 @@ class OwnProcess:
                 return Died(PROCESS_SURVIVES, how + last_line(self._log))
             return killed_from_outside(by, place)
         if self._limits is not None and status in (TOO_MUCH_MEMORY, TOO_MANY_TASKS):
-            rule, text = KEEPS_TO_PROCESSES, f"it has more than {MOST_TASKS:,} processes and threads"
+            rule, text = KEEPS_TO_PROCESSES, f"it has more than {MAX_TASKS:,} processes and threads"
             if status == TOO_MUCH_MEMORY:
                 rule, most = KEEPS_TO_MEMORY, f"{self._limits.memory_mb:g} MB"
                 text = f"it and its children need more than the {most} that they may use"

@@ -52,7 +52,7 @@ from sil.world.guard.decision_time import announce_deadlines_to
 THREADS_IDLE_WITHIN_S = 10.0
 """The time that threads of libraries have to come to rest, in seconds, before a process is forked anyway."""
 
-MOST_OUTPUT = 1_000_000
+MAX_OUTPUT = 1_000_000
 """The largest size of a log, in bytes."""
 
 CUT = b"\n... (more was printed than a log takes)\n"
@@ -245,7 +245,7 @@ class _Output:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file: Any = None
-        self._room = MOST_OUTPUT
+        self._room = MAX_OUTPUT
 
     def take(self, data: bytes) -> bool:
         """Whether there was any."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.messages import counted
 from sil.trace.log_ids import column_of
-from sil.workload.job_log import LEAST_S, JobLog, log_on_nodes, possible_size
+from sil.workload.job_log import MIN_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
@@ -44,13 +44,13 @@ def times_of(
     largest that they do, where the run is cut: controllers end jobs some seconds late. Repairs are counted in
     `notes`.
     """
-    run_s = max(used_s, LEAST_S)
+    run_s = max(used_s, MIN_S)
     if limit_s is None:
         limit_s = default_limit_s(partitions, cluster)
         if limit_s is None:
             notes["without a time limit; the run time is taken"] += 1
             limit_s = run_s
-    may_run_s = max(limit_s, LEAST_S)
+    may_run_s = max(limit_s, MIN_S)
     if rules.overrun is Overrun.RAISE:
         may_run_s = max(may_run_s, cluster.longest_limit_s(partitions))
     if run_s > may_run_s:
@@ -135,7 +135,7 @@ def jobs_of(path: Path, tally: Tally, rules: Rules, states: Container[str] = RAN
     return sorted(jobs, key=lambda job: job.submitted_unix_s)
 
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 """The most digits of the number of a job."""
 BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
 """The memory, in bytes, for a job in all forms that it has here, and for the name of a node."""
@@ -143,7 +143,7 @@ BYTES_OF_A_JOB, BYTES_OF_A_NAME = 1_500, 80
 
 def job_numbers(jobs: Sequence[LoggedJob]) -> Iterator[int]:
     """Slurm's job ids; a new number for array tasks and requeued jobs, which share one."""
-    ids = [int(x.number) if is_whole(x.number) and len(x.number) <= MOST_DIGITS else 0 for x in jobs]
+    ids = [int(x.number) if is_whole(x.number) and len(x.number) <= MAX_DIGITS else 0 for x in jobs]
     unused, used = count(max(ids, default=0) + 1), set[int]()
     for id in ids:
         number = id if id >= 1 and id not in used else next(unused)

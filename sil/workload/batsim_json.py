@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeGuard
 import polars as pl
 
 from sil.trace.log_ids import LOG_ID, column_of
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, losses, possible_size
+from sil.workload.job_log import LARGEST, MIN_S, SCHEMA, JobLog, losses, possible_size
 from site_db.files import access
 from site_db.files.access import OF_JSON, write_bytes
 from site_db.files.input_errors import InvalidFile, quoted, remedy
@@ -258,9 +258,9 @@ class _Reading:
         raise InvalidFile(f"{self.path}, job {quoted(name)}: {reason}")
 
     def _at_least(self, name: str, what: str, seconds: float) -> float:
-        if seconds < LEAST_S:
+        if seconds < MIN_S:
             self._repaired(name, f"a {what} below 1 s; 1 s is taken")
-        return max(seconds, LEAST_S)
+        return max(seconds, MIN_S)
 
     def _seconds(self, name: str, mapping: Mapping[str, Any], key: str) -> float:
         value = mapping.get(key)

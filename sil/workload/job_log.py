@@ -36,10 +36,10 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """One row per job, in order of submission, then of job number. An unknown user is -1. Where the log's ids are
 not these numbers, there is the column LOG_ID, too."""
 
-MOST_PROCESSORS = 100_000_000
+MAX_PROCESSORS = 100_000_000
 PART = 2**18
 """The number of jobs of a long log that are processed at a time."""
-LEAST_S = 1.0
+MIN_S = 1.0
 """The shortest run, and the shortest estimate, in seconds."""
 LARGEST = 1e15
 """The largest number; larger ones are errors: floating-point seconds would not be exact."""
@@ -59,9 +59,9 @@ def span_text(span_s: float) -> str:
 
 def possible_size(processors: int, path: Path | str) -> int:
     """The size itself, if a machine can have it. Raises InvalidFile."""
-    if not 1 <= processors <= MOST_PROCESSORS:
+    if not 1 <= processors <= MAX_PROCESSORS:
         raise InvalidFile(
-            f"{path}: a machine cannot have {processors:,} processors; from 1 to {MOST_PROCESSORS:,} are "
+            f"{path}: a machine cannot have {processors:,} processors; from 1 to {MAX_PROCESSORS:,} are "
             "possible"
         )
     return processors

@@ -17,7 +17,7 @@ from scipy.special import gammainc
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.workload.job_log import LARGEST, LEAST_S, LOAD_TOLERANCE, MOST_PROCESSORS, SCHEMA, JobLog
+from sil.workload.job_log import LARGEST, LOAD_TOLERANCE, MAX_PROCESSORS, MIN_S, SCHEMA, JobLog
 from site_db.files.access import Memory
 
 Floats = NDArray[np.float64]
@@ -35,9 +35,9 @@ LONGEST_GAP_LN = 13.0
 _FIRST_BUCKET = 11
 _LOWEST_MIDDLE = 1.5
 _TRIES = 1000
-_MOST_DOUBLINGS = 24.0
+_MAX_DOUBLINGS = 24.0
 """The most doublings of gaps, for a load."""
-_LEAST_DOUBLING = 1e-6
+_MIN_DOUBLING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class Lublin:
         UserError for impossible numbers of jobs or processors, loads, or parameters."""
         if n < 1:
             raise UserError(f"the model was asked for {counted(n, 'job')}; at least 1 is needed")
-        if not 2 <= processors <= MOST_PROCESSORS:
+        if not 2 <= processors <= MAX_PROCESSORS:
             raise UserError(
                 f"the model was asked for a machine of {counted(processors, 'processor')}; "
-                f"it takes from 2 to {MOST_PROCESSORS:,}"
+                f"it takes from 2 to {MAX_PROCESSORS:,}"
             )
         Memory(f"the model's {n:,} jobs").take(BYTES_OF_A_JOB * n)
         sizes = self._sizes(n, processors, rng)
@@ -148,7 +148,7 @@ class Lublin:
             logs[~is_short] = self.long.draw(int((~is_short).sum()), rng)
             return logs
 
-        return np.maximum(np.floor(np.exp(_at_most(LONGEST_RUN_LN, len(sizes), drawn))), LEAST_S)
+        return np.maximum(np.floor(np.exp(_at_most(LONGEST_RUN_LN, len(sizes), drawn))), MIN_S)
 
     def _with_load(self, paid: Floats, work_s: float, load: float) -> Floats:
         """The arrivals with other gaps, in proportion, over a span in which `work_s` is this load, by
@@ -161,8 +161,8 @@ class Lublin:
             arrivals_s = self._arrivals_s(paid * 2.0**log2_of_gaps)
             return float(arrivals_s[-1] - arrivals_s[0])
 
-        low, high, error = -_MOST_DOUBLINGS, _MOST_DOUBLINGS, float("inf")
-        while high - low > _LEAST_DOUBLING and error > LOAD_TOLERANCE / 10:
+        low, high, error = -_MAX_DOUBLINGS, _MAX_DOUBLINGS, float("inf")
+        while high - low > _MIN_DOUBLING and error > LOAD_TOLERANCE / 10:
             middle = (low + high) / 2
             ratio = span_s(middle) / wanted_s
             low, high = (middle, high) if ratio < 1 else (low, middle)

@@ -19,7 +19,7 @@ DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 BYTES_OF_A_WEEK, BYTES_OF_A_JOB = 100, 3_000
 """The memory of a drawn week, and of each of its jobs in a run, in bytes."""
-FEWEST_WEEKS = 2
+MIN_WEEKS = 2
 ENOUGH_WEEKS = 8
 """The weeks without which a bootstrap's intervals are much too narrow: it sees (n - 1) / n of the variance of
 means of n weeks, and a t-quantile of n - 1 degrees of freedom would be needed."""
@@ -42,10 +42,10 @@ def weeks_of(log: JobLog) -> list[JobLog]:
 
 def check_weeks(log: JobLog) -> None:
     """Raise InvalidFile for a log that is too short to draw weeks from it."""
-    if n_weeks(log) < FEWEST_WEEKS:
+    if n_weeks(log) < MIN_WEEKS:
         raise InvalidFile(
             f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
-            f"{FEWEST_WEEKS} whole weeks or more"
+            f"{MIN_WEEKS} whole weeks or more"
         )
 
 
@@ -85,7 +85,7 @@ def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
     return replace(log, jobs=drawn, part=(*log.part, f"{weeks} weeks drawn from {n_weeks(log)}"))
 
 
-MOST_WARM_UP = 1_000
+MAX_WARM_UP = 1_000
 """The most jobs before a slice, by default."""
 
 
@@ -157,9 +157,9 @@ def chosen_slices(log: JobLog, ranges: Sequence[str]) -> SlicedLog:
 def with_warm_up(sliced: SlicedLog, jobs: int | None = None) -> SlicedLog:
     """The same slices, each preceded by this number of jobs of the log and followed by half as many, as far
     as there are any, which are replayed and not measured: a slice by itself begins with an empty machine and
-    ends without new arrivals. By default as many as the slice has, at most MOST_WARM_UP."""
+    ends without new arrivals. By default as many as the slice has, at most MAX_WARM_UP."""
     slices = (
-        _slice(sliced.log, x.begin, x.end, min(x.end - x.begin, MOST_WARM_UP) if jobs is None else jobs)
+        _slice(sliced.log, x.begin, x.end, min(x.end - x.begin, MAX_WARM_UP) if jobs is None else jobs)
         for x in sliced.slices
     )
     return SlicedLog(sliced.log, tuple(slices))

@@ -19,7 +19,7 @@ import polars as pl
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
 from sil.workload.core.swf_rows import read_rows
-from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, JobLog, possible_size
+from sil.workload.job_log import MAX_PROCESSORS, SCHEMA, JobLog, possible_size
 from sil.workload.mapped_columns import ColumnFiles
 from sil.workload.settings import Rules
 from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_of
@@ -194,10 +194,10 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
     for key in ("maxprocs", "maxnodes"):
         match = re.match(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w.,])", header.get(key, ""), re.ASCII)
         digits = match[0].replace(",", "").lstrip("0") if match else ""
-        if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
+        if len(digits) > len(str(MAX_PROCESSORS)) or int(digits or 0) > MAX_PROCESSORS:
             raise InvalidFile(
                 f"{path}: the header says that the machine has {quoted(digits)} processors; at most "
-                f"{MOST_PROCESSORS:,} are possible here{remedy('; give the number with {}', PROCESSORS)}"
+                f"{MAX_PROCESSORS:,} are possible here{remedy('; give the number with {}', PROCESSORS)}"
             )
         if digits:
             return int(digits)

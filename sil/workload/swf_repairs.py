@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from sil.trace.log_ids import LOG_ID
-from sil.workload.job_log import LARGEST, LEAST_S
+from sil.workload.job_log import LARGEST, MIN_S
 from sil.workload.settings import Overrun, Rules, TooLarge
 from site_db.files.input_errors import InvalidFile, remedy
 from site_db.jobs.swf import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, SwfRow, joined
@@ -137,11 +137,11 @@ class _Steps:
         yield self._set("requested", requested < 1, wrong, done, allocated)
         wrong, done = "a number of processors that is not whole", "rounded up"
         yield self._set("requested", requested != requested.floor(), wrong, done, requested.ceil())
-        yield self._set("run", run < LEAST_S, "a run time below 1 s", "1 s is taken", pl.lit(LEAST_S))
+        yield self._set("run", run < MIN_S, "a run time below 1 s", "1 s is taken", pl.lit(MIN_S))
         wrong, done = "the requested time is unknown", "the run time is taken"
         yield self._set("requested_time", estimate <= 0, wrong, done, run)
         wrong, done = "a requested time below 1 s", "1 s is taken"
-        yield self._set("requested_time", estimate < LEAST_S, wrong, done, pl.lit(LEAST_S))
+        yield self._set("requested_time", estimate < MIN_S, wrong, done, pl.lit(MIN_S))
         wrong = "it ran for longer than was requested"
         if self._rules.overrun is Overrun.RAISE:
             done = "the requested time is raised to the run time"

@@ -18,11 +18,11 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from scheduler.node_request import MOST_GPUS, Gpus, Node, Request
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, JobLog, log_on_nodes, possible_size
+from scheduler.node_request import MAX_GPUS, Gpus, Node, Request
+from sil.workload.job_log import LARGEST, MIN_S, SCHEMA, JobLog, log_on_nodes, possible_size
 from site_db.files.access import open_lines
 from site_db.files.formats import whole
-from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted
 from site_db.site_file.cluster import SiteNodes
 
 REQUIRED = ("submit_s", "run_s", "processors")
@@ -58,9 +58,9 @@ def log_from_table(table: Any, processors: int, name: str) -> JobLog:
     notes = []
     if left_out := [column for column in given.columns if column not in SCHEMA]:
         notes.append(f"columns left out: {', '.join(left_out)}; expected {', '.join(SCHEMA)}")
-    if n := int((jobs["run_s"] < LEAST_S).sum()):
-        notes.append(f"{counted(n, 'run')} of less than {LEAST_S:g} s; raised to {LEAST_S:g} s")
-    raised = pl.col("run_s", "estimate_s").clip(lower_bound=LEAST_S)
+    if n := int((jobs["run_s"] < MIN_S).sum()):
+        notes.append(f"{counted(n, 'run')} of less than {MIN_S:g} s; raised to {MIN_S:g} s")
+    raised = pl.col("run_s", "estimate_s").clip(lower_bound=MIN_S)
     table = jobs.with_columns(raised).sort("submit_s", "job")
     return JobLog(name, table.select(*SCHEMA), processors, notes=tuple(notes), users=users)
 
@@ -140,8 +140,8 @@ def read_nodes(path: Path) -> dict[str, Node]:
     nodes = {}
     for row in read_rows(path, ("sn", "cpu_milli", "memory_mib", "gpu", "model")):
         n_gpus = row.number("gpu")
-        if n_gpus > MOST_GPUS:
-            raise row.mistake(f"gpu is {n_gpus:,}; expected at most {MOST_GPUS}")
+        if n_gpus > MAX_GPUS:
+            raise row.mistake(f"gpu is {n_gpus:,}; expected at most {MAX_GPUS}")
         gpus = (row["model"],) * n_gpus
         nodes[row["sn"]] = Node(row.number("cpu_milli") / MILLI, row.number("memory_mib"), gpus)
     return nodes
@@ -208,7 +208,7 @@ class Row(dict[str, str]):
     def number(self, column: str) -> int:
         """A whole number of at least 0. Raises InvalidFile."""
         number = whole(self[column])
-        if number is None or number >= MOST:
+        if number is None or number >= MAX_VALUE:
             raise self.mistake(f"{column} is {quoted(self[column])}; expected a whole number, 0 or greater")
         return number
 

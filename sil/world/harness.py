@@ -44,14 +44,14 @@ from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.machines.execution import ExecutionModel, SimDispatcher
 from sil.world.monitors import SimMonitor
 
-MOST_IDLE_ROUNDS = 10_000
+MAX_IDLE_ROUNDS = 10_000
 """More rounds in a row without an arrival or a completion are an endless loop, unless time passes between
 them and a run will end or a job will arrive; so are more wake-ups in a row that lead to no round."""
 
-MOST_ROUNDS_UNTIL_REPAIR = 20 * MOST_IDLE_ROUNDS
+MAX_ROUNDS_UNTIL_REPAIR = 20 * MAX_IDLE_ROUNDS
 """The limit while something is down that will come back."""
 
-LEAST_STEP_S = 0.09
+MIN_STEP_S = 0.09
 """Time passes if rounds are this far apart on average: a scheduler may ask for ten a second."""
 
 
@@ -259,8 +259,8 @@ class Harness:
         if self._idle_wake_ups == 0:
             self._woken_since_s = now_s
         n, self._idle_wake_ups = self._idle_wake_ups, self._idle_wake_ups + 1
-        if n >= MOST_IDLE_ROUNDS:
-            if now_s - self._woken_since_s < n * LEAST_STEP_S:
+        if n >= MAX_IDLE_ROUNDS:
+            if now_s - self._woken_since_s < n * MIN_STEP_S:
                 raise self._stuck(f"{n} wake-ups led to no round, and no job arrived or ended")
             self._idle_wake_ups = 0
         self._notify(TimePassed())
@@ -273,7 +273,7 @@ class Harness:
         if self._idle_rounds == 0:
             self._idle_since_s = now_s
         self._idle_rounds += 1
-        if self._idle_rounds > MOST_IDLE_ROUNDS:
+        if self._idle_rounds > MAX_IDLE_ROUNDS:
             self._check_progress(now_s)
         try:
             self._manager.run_round()
@@ -304,12 +304,12 @@ class Harness:
         """Raise SchedulerFault for an endless loop: a scheduler may ask for rounds while jobs run, but not
         for one after the other."""
         n = self._idle_rounds - 1
-        if now_s - self._idle_since_s >= n * LEAST_STEP_S:
+        if now_s - self._idle_since_s >= n * MIN_STEP_S:
             if self._next_arrival is not None or not self._machines.is_idle:
                 self._idle_rounds = 0
                 return
-            may_recover = not all(self._down.values()) or 0 <= n - self._idle_at_repair < MOST_IDLE_ROUNDS
-            if n < MOST_ROUNDS_UNTIL_REPAIR and may_recover:
+            may_recover = not all(self._down.values()) or 0 <= n - self._idle_at_repair < MAX_IDLE_ROUNDS
+            if n < MAX_ROUNDS_UNTIL_REPAIR and may_recover:
                 return
         raise self._stuck(f"{n} rounds went by and no job arrived or ended")
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from scheduler.time_shared.social_contract import MOST_CPU, SocialContract, sum_in_order
+from scheduler.time_shared.social_contract import MAX_CPU, SocialContract, sum_in_order
 from sil.world.actual_runtimes import Spread, Variation
 from sil.world.core.sharing import solve
 from sil.world.events import LocalChanged
@@ -156,7 +156,7 @@ class TimeSharedCluster:
     def n_nodes(self) -> int:
         return len(self.memory_mb)
 
-    def with_limits(self, most_jobs: int = 4, most_cpu: float = MOST_CPU) -> TimeSharedCluster:
+    def with_limits(self, most_jobs: int = 4, most_cpu: float = MAX_CPU) -> TimeSharedCluster:
         """A copy with limits on a node's parallel multiprogramming level and its summed CPU requirements."""
         return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
 

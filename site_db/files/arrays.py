@@ -122,7 +122,7 @@ _MAGIC = b"\x93NUMPY"
 _SIZE = 8
 """The bytes of a number in memory."""
 _HEADER = re.compile(r"[\w\s'\"<>=|(){}\[\],:-]{,400}", re.ASCII)
-_MOST_AXES = 32
+_MAX_AXES = 32
 _KINDS = "iuf"
 """The kinds of numbers: integers, with or without a sign, and floating-point numbers."""
 
@@ -162,7 +162,7 @@ def _header(data: bytes, path: Path) -> tuple[np.dtype[Any], bool, tuple[int, ..
             raise ValueError("there is no header")
         found = ast.literal_eval(text)
         descr, is_fortran, shape = found["descr"], bool(found["fortran_order"]), found["shape"]
-        if not all(type(n) is int and 0 < n < 2**62 for n in shape) or len(shape) > _MOST_AXES:
+        if not all(type(n) is int and 0 < n < 2**62 for n in shape) or len(shape) > _MAX_AXES:
             raise ValueError("a shape has whole numbers")
         dtype = np.dtype(descr)
     except (ValueError, SyntaxError, TypeError, LookupError, RecursionError, MemoryError) as error:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from scheduler.node_request import MOST_GPUS
-from site_db.files.input_errors import MOST
+from scheduler.node_request import MAX_GPUS
+from site_db.files.input_errors import MAX_VALUE
 
 
 def _checked_name(name: str) -> str:
@@ -39,8 +39,8 @@ WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
 
 Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
-Megabytes = Annotated[int, Field(ge=0, lt=MOST, strict=True)]
-Amount = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
+Megabytes = Annotated[int, Field(ge=0, lt=MAX_VALUE, strict=True)]
+Amount = Annotated[int, Field(ge=1, lt=MAX_VALUE, strict=True)]
 """An amount of a countable resource: bytes of a disk are more than an integer column holds."""
 
 
@@ -53,8 +53,8 @@ Amounts = Annotated[dict[Name, Amount], AfterValidator(_by_name)]
 
 
 def _at_most(counts: dict[str, int]) -> dict[str, int]:
-    if sum(counts.values()) > MOST_GPUS:
-        raise ValueError(f"{sum(counts.values()):,} GPUs on a node; expected at most {MOST_GPUS}")
+    if sum(counts.values()) > MAX_GPUS:
+        raise ValueError(f"{sum(counts.values()):,} GPUs on a node; expected at most {MAX_GPUS}")
     return _by_name(counts)
 
 

@@ -130,13 +130,13 @@ codecs.register_error(ELSE_LATIN_1, _latin_1)
 
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-MOST_DIGITS = 4_000
+MAX_DIGITS = 4_000
 """The most digits of a whole number: Python converts none of more than 4,300."""
 
 
 def is_whole(text: str) -> bool:
     """Whether it is a whole number of at least 0, which `int` converts."""
-    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 def whole(text: str) -> int | None:

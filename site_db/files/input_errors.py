@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from scheduler import UserError
 from scheduler.messages import printable
 
-MOST = 1e15
+MAX_VALUE = 1e15
 """The greatest number of seconds, megabytes or jobs, in a file or in the database."""
 
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from site_db.files.access import read_text
-from site_db.files.input_errors import MOST, InvalidFile
+from site_db.files.input_errors import MAX_VALUE, InvalidFile
 
 Location = tuple[int | str, ...]
 
@@ -140,9 +140,9 @@ def _decoded(keys: str) -> list[str]:
 Model = TypeVar("Model", bound=BaseModel)
 EACH = 128.0
 """The most memory, in bytes, that a byte of TOML takes as objects."""
-MOST_PARTS = 100
+MAX_PARTS = 100
 """The most parts of a dotted key. The memory that the parser takes for it grows with their square."""
-_MORE_PARTS = re.compile(rf"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){{{MOST_PARTS}}}""")
+_MORE_PARTS = re.compile(rf"""(?:\.[ \t]*(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*){{{MAX_PARTS}}}""")
 
 
 class Table(BaseModel):
@@ -151,18 +151,18 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
-NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
-Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
+Positive = Annotated[float, Field(gt=0, lt=MAX_VALUE, strict=True)]
+NotNegative = Annotated[float, Field(ge=0, lt=MAX_VALUE, strict=True)]
+Period = Annotated[float, Field(ge=1e-3, lt=MAX_VALUE, strict=True)]
 """Seconds between repetitions; with shorter periods, simulated time would hardly pass."""
-Count = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
+Count = Annotated[int, Field(ge=1, lt=MAX_VALUE, strict=True)]
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
     """The tables of a TOML text. Raises InvalidFile if it is not valid TOML."""
     if many := _MORE_PARTS.search(text):
         line = text.count("\n", 0, many.start()) + 1
-        raise InvalidFile(f"{path}, line {line}: a key has more than {MOST_PARTS} parts")
+        raise InvalidFile(f"{path}, line {line}: a key has more than {MAX_PARTS} parts")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

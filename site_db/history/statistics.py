@@ -75,7 +75,7 @@ class QuantileSketch:
 
 
 SIZED_RUNS_FOR_A_LINE = 3
-LEAST_SPREAD = 1e-9
+MIN_SPREAD = 1e-9
 """Sizes whose deviation is less than this share of their mean are one size."""
 
 
@@ -156,7 +156,7 @@ class RunStatistics:
     def has_line(self) -> bool:
         """Whether there are enough sized runs, of more than one size."""
         # Equal sizes have squares too, by rounding of their mean.
-        rounding = LEAST_SPREAD**2 * self.sized_count * self.mean_size**2
+        rounding = MIN_SPREAD**2 * self.sized_count * self.mean_size**2
         return self.sized_count >= SIZED_RUNS_FOR_A_LINE and self.squares_size2 > rounding
 
     def expected_s(self, size: float | None = None) -> float:

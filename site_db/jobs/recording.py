@@ -28,7 +28,7 @@ from scheduler import UserError
 from site_db import store
 from site_db.files.access import read_text
 from site_db.files.formats import escaped, unescaped
-from site_db.files.input_errors import MOST, InvalidFile
+from site_db.files.input_errors import MAX_VALUE, InvalidFile
 from site_db.files.toml_file import Table, mistakes
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
@@ -152,7 +152,7 @@ def _check(job: JobRecord, now_unix_s: float) -> None:
         raise ValueError(f"the job was submitted at {job.submitted_s:.15g} s, after it started")
     for one in job.predicted:
         in_order = one.low_s is None or one.high_s is None or one.low_s <= one.high_s
-        if not (job.submitted_s <= one.end_s < MOST and in_order and one.jobs_there >= 0):
+        if not (job.submitted_s <= one.end_s < MAX_VALUE and in_order and one.jobs_there >= 0):
             raise ValueError(
                 f"a prediction of {one.end_s:.15g} s cannot be: jobs end after they were "
                 f"submitted, low is not above high, and no fewer than 0 jobs are there"

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from site_db.files.input_errors import MOST, InvalidFile, quoted
+from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted
 from site_db.slurm.output import Tres
 
 CLOCKS_AGREE_TO_S = 86_400.0
@@ -30,8 +30,8 @@ def _plain(text: object) -> object:
 _Plain = BeforeValidator(_plain)
 Number = Annotated[int, _Plain, Field(ge=0, lt=2**31)]
 WholeNumber = Annotated[int, _Plain, Field(ge=1, lt=2**31)]
-Time = Annotated[float, _Plain, Field(ge=0, lt=MOST)]
-Duration = Annotated[float, _Plain, Field(gt=0, lt=MOST)]
+Time = Annotated[float, _Plain, Field(ge=0, lt=MAX_VALUE)]
+Duration = Annotated[float, _Plain, Field(gt=0, lt=MAX_VALUE)]
 
 
 class SourceKind(StrEnum):
@@ -138,7 +138,7 @@ class JobRecord:
 Batch = tuple[Source, Sequence[JobRecord]]
 """Jobs that are recorded in one transaction, and their source."""
 
-MOST_PROCESSORS = 2**31 - 1
+MAX_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""
 
 COMPLETED = "COMPLETED"

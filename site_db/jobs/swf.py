@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.jobs.records import MOST_PROCESSORS, LoggedJob, Tally
+from site_db.jobs.records import MAX_PROCESSORS, LoggedJob, Tally
 
 UNKNOWN = -1.0
 
@@ -280,7 +280,7 @@ def _run_of(row: SwfRow) -> tuple[float, float]:
 
 
 def _processors(row: SwfRow) -> int:
-    return next((int(n) for n in (row.allocated, row.requested) if 1 <= n <= MOST_PROCESSORS), 0)
+    return next((int(n) for n in (row.allocated, row.requested) if 1 <= n <= MAX_PROCESSORS), 0)
 
 
 def _job(row: SwfRow) -> LoggedJob:

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db import schema
-from site_db.files.input_errors import MOST
+from site_db.files.input_errors import MAX_VALUE
 from site_db.history.stored_statistics import Run
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import Batch, JobRecord, JobState, Source
@@ -21,10 +21,10 @@ from site_db.rows import add_to_rows, ids_of, insert_rows
 from site_db.site_file.machine_names import machine_of_slot
 from site_db.sites import find_site
 
-MOST_NAMES_SHOWN = 10
+MAX_NAMES_SHOWN = 10
 KEYS_AT_A_TIME = 500
 """The most keys in one query."""
-MOST_USERS = 2**31 - 1
+MAX_USERS = 2**31 - 1
 """The position of a user who is not listed: after all who are."""
 
 
@@ -189,11 +189,11 @@ class JobWriter:
 
     def _run(self, job: JobRecord, row: Mapping[str, Any]) -> Run:
         who, time_s = f"job {job.number}", job.run_time_s
-        if time_s is None or not 0.0 < time_s < MOST:
+        if time_s is None or not 0.0 < time_s < MAX_VALUE:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
         if job.started_s is None or not isfinite(job.started_s):
             raise BadRecord(f"{who}: it started at {job.started_s}; expected seconds")
-        if job.size is not None and not 0.0 < job.size < MOST:
+        if job.size is not None and not 0.0 < job.size < MAX_VALUE:
             raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
         class_id, members = self._class_and_members(who, job)
         common = {name: row[name] for name in _OF_A_RUN}
@@ -224,8 +224,8 @@ class JobWriter:
     def _job_class(self, job: JobRecord) -> int:
         found = self.names.job_classes.get(job.job_class)
         if found is None:
-            known = ", ".join([*self.names.job_classes][:MOST_NAMES_SHOWN]) or "none"
-            more = ", ..." if len(self.names.job_classes) > MOST_NAMES_SHOWN else ""
+            known = ", ".join([*self.names.job_classes][:MAX_NAMES_SHOWN]) or "none"
+            more = ", ..." if len(self.names.job_classes) > MAX_NAMES_SHOWN else ""
             raise BadRecord(
                 f"job {job.number}: the site '{self._site}' has no job class '{job.job_class}'; it has "
                 f"{known}{more}"
@@ -238,7 +238,7 @@ class JobWriter:
         if not names <= self._users.keys():
             self._users = ids_of(session, schema.UserRow, self._site_id)
         for name in sorted(names - self._users.keys()):
-            user = schema.UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
+            user = schema.UserRow(site_id=self._site_id, name=name, position=MAX_USERS, listed=False)
             session.add(user)
             session.flush()
             self._users[name] = user.id

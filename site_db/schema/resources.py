@@ -33,8 +33,8 @@ NAMING = {
 Share = Annotated[float, Field(gt=0, le=1)]
 _POSITIVE = ("positive", "{0} > 0 AND {0} < 1e15")
 _NOT_NEGATIVE = ("not_negative", "{0} >= 0 AND {0} < 1e15")
-"""The check of numbers that are not negative, as in files (`files.input_errors.MOST`); infinity is greater,
-and PostgreSQL's NaN too."""
+"""The check of numbers that are not negative, as in files (`files.input_errors.MAX_VALUE`); infinity is
+greater, and PostgreSQL's NaN too."""
 CHECKS: dict[Any, tuple[str, str]] = {
     **dict.fromkeys((Positive, WholeNumber, Amount), _POSITIVE),
     **dict.fromkeys((NotNegative, Whole, Megabytes), _NOT_NEGATIVE),

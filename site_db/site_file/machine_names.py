@@ -16,7 +16,7 @@ from math import ceil, prod
 
 from site_db.files.formats import is_whole
 
-MOST, MOST_IN_ALL = 100_000, 1_000_000
+MAX_IN_RANGE, MAX_IN_ALL = 100_000, 1_000_000
 """The most names in one range, and in a list; more are a typing error, which must not exhaust the memory."""
 
 
@@ -46,8 +46,8 @@ def _parts(pattern: str) -> list[list[str]]:
 
 
 def _check_number(n: int, pattern: str) -> None:
-    if n > MOST_IN_ALL:
-        raise ValueError(f"a list that ends in '{pattern[:40]}' has more than {MOST_IN_ALL:,} names")
+    if n > MAX_IN_ALL:
+        raise ValueError(f"a list that ends in '{pattern[:40]}' has more than {MAX_IN_ALL:,} names")
 
 
 def _numbers(part: str, pattern: str) -> list[str]:
@@ -55,8 +55,8 @@ def _numbers(part: str, pattern: str) -> list[str]:
     if match is None or int(match[1]) > int(match[2] or match[1]):
         raise ValueError(f"'{pattern}' contains '{part}', which is not a range of numbers like 01-08")
     first, last = match[1], match[2] or match[1]
-    if int(last) - int(first) >= MOST:
-        raise ValueError(f"'{pattern}' stands for more than {MOST} names")
+    if int(last) - int(first) >= MAX_IN_RANGE:
+        raise ValueError(f"'{pattern}' stands for more than {MAX_IN_RANGE} names")
     return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
 
 
@@ -69,7 +69,7 @@ def fold(names: Iterable[str]) -> list[str]:
         if ranges and number:
             last_before, width, first, last = ranges[-1]
             follows = last != "" and number == str(int(last) + 1).zfill(width)
-            if last_before == before and follows and int(number) - int(first) < MOST:
+            if last_before == before and follows and int(number) - int(first) < MAX_IN_RANGE:
                 ranges[-1] = (before, width, first, number)
                 continue
         ranges.append((before, len(number), number, number))

@@ -19,7 +19,7 @@ from site_db.files.fields import (
     WholeNumber,
     Words,
 )
-from site_db.files.input_errors import MOST
+from site_db.files.input_errors import MAX_VALUE
 from site_db.files.toml_file import NotNegative, Positive, Table
 from site_db.site_file import machine_names
 
@@ -158,11 +158,11 @@ class RequestTable(Table):
         # Where cores, tasks or nodes are wrong, that is reported by itself.
         if "memory_mb_per_core" in data:
             per_core, cores = data.pop("memory_mb_per_core"), data.get("cores", 1)
-            if not _is_positive(per_core, MOST):
+            if not _is_positive(per_core, MAX_VALUE):
                 raise ValueError(f"memory_mb_per_core is {per_core!r}; expected a number of MB, more than 0")
             if cores == 0:
                 raise ValueError("memory_mb_per_core is of cores, and there are none; give memory_mb instead")
-            if _is_positive(cores, MOST):
+            if _is_positive(cores, MAX_VALUE):
                 data["memory_mb"] = ceil(per_core * cores)
         if "total_gpus" in data:
             total, chunks = data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1)
@@ -182,8 +182,8 @@ class RequestTable(Table):
             raise ValueError("a request has either nodes or tasks, and this one has both")
         if not (self.cores or self.memory_mb or self.gpus or self.resources):
             raise ValueError("a request has cores, memory_mb, gpus or resources; this one has none")
-        if 0 < self.cores < LEAST_CORES:
-            raise ValueError(f"cores is {self.cores:g}; expected 0, or {LEAST_CORES:g} or more")
+        if 0 < self.cores < MIN_CORES:
+            raise ValueError(f"cores is {self.cores:g}; expected 0, or {MIN_CORES:g} or more")
         if self.gpu_share < 1 and self.gpus != 1:
             raise ValueError(f"gpu_share is of one GPU, and gpus is {self.gpus}; expected 1")
         if self.gpu_types and not self.gpus:
@@ -191,7 +191,7 @@ class RequestTable(Table):
         return self
 
 
-LEAST_CORES = 0.001
+MIN_CORES = 0.001
 
 
 def _is_positive(number: Any, less_than: float) -> bool:

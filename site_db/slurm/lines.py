@@ -16,9 +16,9 @@ from site_db.files.input_errors import InvalidFile, quoted, shortened
 from site_db.slurm.output import blocks, is_output, values_of
 from site_db.slurm.records import records_of
 
-MOST_NUMBER = 2**31 - 1
+MAX_NUMBER = 2**31 - 1
 """The largest number of a node: each is stored by itself."""
-MOST_FILES, DEEPEST = 1000, 40
+MAX_FILES, DEEPEST = 1000, 40
 """The most files that are included in all, and that include one another."""
 _BLANKS = " \t\n\r\v\f"
 # Possessive quantifiers (`++`) keep the time linear in the length of the text.
@@ -76,9 +76,9 @@ class Line:
         text = self.get(*keys)
         if not text:
             return default
-        if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) <= MOST_NUMBER):
+        if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) <= MAX_NUMBER):
             raise self.mistake(
-                f"{keys[0]} is {quoted(text)}; expected a whole number, at most {MOST_NUMBER:,}"
+                f"{keys[0]} is {quoted(text)}; expected a whole number, at most {MAX_NUMBER:,}"
             )
         return int(text)
 
@@ -124,9 +124,9 @@ class _Reader:
             if other.resolve() in here:
                 raise line.mistake(f"{other} includes itself")
             self.n_files += 1
-            if self.n_files > MOST_FILES or len(here) > DEEPEST:
+            if self.n_files > MAX_FILES or len(here) > DEEPEST:
                 raise line.mistake(
-                    f"too many files are included; expected at most {MOST_FILES:,}, and {DEEPEST} one in "
+                    f"too many files are included; expected at most {MAX_FILES:,}, and {DEEPEST} one in "
                     f"another"
                 )
             yield from self.lines(other, here)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from scheduler.messages import abbreviated, counted
-from scheduler.node_request import MOST_GPUS, Node, Partition
-from site_db.files.input_errors import MOST, shortened
+from scheduler.node_request import MAX_GPUS, Node, Partition
+from site_db.files.input_errors import MAX_VALUE, shortened
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
-from site_db.slurm.lines import MOST_NUMBER, Line
+from site_db.slurm.lines import MAX_NUMBER, Line
 from site_db.slurm.output import NO_LIMIT, BadTres, amount_of, limit_s
 
 _SHARED = ("NO", "NONE", "OK")
@@ -144,15 +144,15 @@ def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
     sockets = boards * per_board if per_board else sockets or fitting or boards
     in_all = sockets * cores * threads
     cpus = given if line.get("cpus", "cputot", "procs") else in_all
-    if not 1 <= cpus <= MOST_NUMBER:
+    if not 1 <= cpus <= MAX_NUMBER:
         raise line.mistake(
             f"a node has {f'{cpus:,}' if cpus else 'no'} CPUs; expected CPUs=64, or Sockets, CoresPerSocket "
             f"and ThreadsPerCore"
         )
     if not line.is_output and cpus not in (sockets, sockets * cores, in_all):
         what = f"NodeName={line.values['nodename']}"
-        if in_all > MOST_NUMBER:
-            raise line.mistake(f"a node has {in_all:,} threads; expected at most {MOST_NUMBER:,}")
+        if in_all > MAX_NUMBER:
+            raise line.mistake(f"a node has {in_all:,} threads; expected at most {MAX_NUMBER:,}")
         counts = f"{counted(sockets, 'socket')}, {counted(sockets * cores, 'core')}"
         reason = f"it has {counts} and {counted(in_all, 'thread')}; as in Slurm, its CPUs are all threads"
         ignored.ignore(line.where, f"CPUs={cpus}", what, reason)
@@ -171,15 +171,15 @@ def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
         count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
         try:
             amount = amount_of(count, part)
-            if amount >= MOST:
+            if amount >= MAX_VALUE:
                 raise BadTres(part)
             if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
                 raise BadTres(part)
         except BadTres:
             raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
         if name == "gpu":
-            if len(gpus) + amount > MOST_GPUS:
-                raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MOST_GPUS}")
+            if len(gpus) + amount > MAX_GPUS:
+                raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MAX_GPUS}")
             gpus += [rest[0] if rest else "gpu"] * amount
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount

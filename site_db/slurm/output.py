@@ -19,7 +19,7 @@ from typing import Any
 
 from site_db.files.access import open_lines
 from site_db.files.formats import whole
-from site_db.files.input_errors import MOST, InvalidFile
+from site_db.files.input_errors import MAX_VALUE, InvalidFile
 
 _RECORD = re.compile(r"\s*(?:NodeName|PartitionName|DownNodes|NodeSet|Include)\b", re.ASCII | re.IGNORECASE)
 _OF_A_COMMAND = re.compile(
@@ -205,7 +205,7 @@ def limit_s(text: str) -> float:
     if text.lower() in NO_LIMIT:
         return inf
     found_s = duration_s(text, 60)
-    if not found_s or found_s > MOST:
+    if not found_s or found_s > MAX_VALUE:
         raise ValueError(f"'{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED")
     return 60.0 * ceil(found_s / 60)
 

@@ -18,9 +18,9 @@ from tests.fuzzing.readers import READERS, Reader
 
 SHORT, LONG = 20, 4_000
 """Inputs for each reader; with 25 readers, the long test has 100,000."""
-MOST_S = 5
+MAX_S = 5
 """Seconds of CPU time for one input."""
-MOST_GROWTH_KIB = 600_000
+MAX_GROWTH_KIB = 600_000
 """Memory that the process may take in addition while it reads."""
 
 
@@ -34,7 +34,7 @@ def limited() -> Iterator[None]:
         raise Hangs
 
     before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_S)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MAX_S)
     try:
         yield
     finally:
@@ -58,7 +58,7 @@ def assert_read_or_refused(reader: Reader, numbers: Iterable[int], folder: Path)
             pytest.fail(f"input {number}: {type(error).__name__}: {str(error)[:200]}")
         now = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         before = before or now  # after the first, which may load modules
-        assert now - before < MOST_GROWTH_KIB, f"input {number} took {now - before:,} KiB"
+        assert now - before < MAX_GROWTH_KIB, f"input {number} took {now - before:,} KiB"
 
 
 @pytest.fixture(autouse=True)

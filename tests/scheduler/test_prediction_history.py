@@ -10,7 +10,7 @@ import pytest
 from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import (
     COVERAGE,
-    FEWEST,
+    MIN_ERRORS,
     Circumstances,
     Error,
     ErrorHistory,
@@ -22,7 +22,7 @@ from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware, PredictorName, make, read
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
-from sil.studies.cisne.hybrid import FEWEST_RUNS, Historical, PastRun, RunHistory
+from sil.studies.cisne.hybrid import MIN_RUNS, Historical, PastRun, RunHistory
 
 WAITS = Circumstances(100.0, 1, True, 1)
 
@@ -44,8 +44,8 @@ def one_job_waits() -> SystemState:
 
 
 def test_quantiles_come_from_the_closest_circumstances_with_enough_errors() -> None:
-    here = errors(WAITS, *[1.5] * FEWEST)
-    same_kind = errors(WAITS._replace(load=4), *[2.0] * (2 * FEWEST))
+    here = errors(WAITS, *[1.5] * MIN_ERRORS)
+    same_kind = errors(WAITS._replace(load=4), *[2.0] * (2 * MIN_ERRORS))
     history = ErrorHistory(here + same_kind)
     assert median(history, WAITS) == 1.5
     assert median(history, WAITS._replace(load=9)) == 2.0
@@ -54,11 +54,11 @@ def test_quantiles_come_from_the_closest_circumstances_with_enough_errors() -> N
 
 
 def test_too_few_errors_give_no_quantile() -> None:
-    assert ErrorHistory(errors(WAITS, *[2.0] * (FEWEST - 1))).ratios(WAITS) is None
+    assert ErrorHistory(errors(WAITS, *[2.0] * (MIN_ERRORS - 1))).ratios(WAITS) is None
 
 
 def test_a_hybrid_forecast_is_corrected_by_the_median_past_error() -> None:
-    history = ErrorHistory(errors(WAITS, *[1.2] * FEWEST))
+    history = ErrorHistory(errors(WAITS, *[1.2] * MIN_ERRORS))
     plain = PolicyAware(Loras())
     (forecast,) = Hybrid(plain, history).predict(50.0, one_job_waits().view())
     assert forecast.end_s == pytest.approx(50.0 + 1.2 * 100.0)
@@ -86,7 +86,7 @@ def test_a_hybrid_forecast_never_ends_before_it_starts() -> None:
     state = one_job_waits()
     for number in (8, 9):
         state.add(Job(JobId(number), "any", 0.0), Requirement(1, 0.9, 300.0, 100.0))
-    history = ErrorHistory(errors(WAITS, *[0.2] * FEWEST))
+    history = ErrorHistory(errors(WAITS, *[0.2] * MIN_ERRORS))
     forecasts = Hybrid(PolicyAware(Loras()), history).predict(50.0, state.view())
     starts_s = [forecast.start_s for forecast in forecasts if forecast.start_s is not None]
     assert max(starts_s) > 50.0
@@ -108,7 +108,7 @@ def runs(exe_s: float, tasks: int, **slowdown_at: float) -> list[PastRun]:
     return [
         PastRun(exe_s, tasks, float(mpl.removeprefix("mpl")), slowdown)
         for mpl, slowdown in slowdown_at.items()
-        for _ in range(FEWEST_RUNS)
+        for _ in range(MIN_RUNS)
     ]
 
 
@@ -128,7 +128,7 @@ def test_past_runs_that_behave_like_equation_4_give_its_forecasts() -> None:
 
 
 def test_without_enough_past_runs_the_analytic_estimate_stays() -> None:
-    history = RunHistory(runs(100.0, 2, mpl2=5.0)[: FEWEST_RUNS - 1])
+    history = RunHistory(runs(100.0, 2, mpl2=5.0)[: MIN_RUNS - 1])
     plain = PolicyAware(Loras(), "cpu", "cpu").predict(20.0, three_jobs().view())
     made = Historical(Loras(), history, "cpu").predict(20.0, three_jobs().view())
     assert [forecast.end_s for forecast in made] == pytest.approx([forecast.end_s for forecast in plain])

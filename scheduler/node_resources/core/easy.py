@@ -6,14 +6,14 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Flags, Ints, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Flags, Ints, integers, larger
 from scheduler.core.codes import NO_BACKFILLING, SHORTEST_FIRST, SJF
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 from scheduler.node_resources.core.on_nodes import Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking, Rows
 from scheduler.node_resources.core.state import NodeState
 
-MOST_DELAYING = 256
+MAX_DELAYING = 256
 """The most requests that are remembered, in one pass, to delay the first job."""
 
 
@@ -139,9 +139,9 @@ class EasyRule(StartRule):
     def __init__(self, queue: OnNodes, ranking: Ranking) -> None:
         StartRule.__init__(self)
         self.queue, self.ranking, self.shadow = queue, ranking, Shadow(queue.nodes)
-        self.reserved_s, self.is_out, self.by_end = inf, np.zeros(FEWEST, np.uint8), integers(FEWEST)
+        self.reserved_s, self.is_out, self.by_end = inf, np.zeros(MIN_SIZE, np.uint8), integers(MIN_SIZE)
         self.n_delaying = 0
-        self.delaying_kind, self.delaying_chunks = integers(MOST_DELAYING), integers(MOST_DELAYING)
+        self.delaying_kind, self.delaying_chunks = integers(MAX_DELAYING), integers(MAX_DELAYING)
 
     def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
         q, x = self.queue, 0
@@ -238,7 +238,7 @@ class EasyRule(StartRule):
                 continue
             q.give_rows_back(kind, begin, q.rows.n)
             q.rows.n = begin
-            if self.n_delaying < MOST_DELAYING:  # otherwise it is tried again
+            if self.n_delaying < MAX_DELAYING:  # otherwise it is tried again
                 self.delaying_kind[self.n_delaying] = kind
                 self.delaying_chunks[self.n_delaying] = chunks
                 self.n_delaying += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Ints2, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Ints2, floats, integers, larger
 from scheduler.core.codes import QueueCodes
 from scheduler.core.queue import Queue
 from scheduler.node_resources.core.codes import NONE
@@ -16,8 +16,8 @@ class Held:
     """What runs hold, as rows linked by `next`. Unused rows begin at `spare`."""
 
     def __init__(self) -> None:
-        self.node, self.chunks, self.gpus = integers(FEWEST), integers(FEWEST), integers(FEWEST)
-        self.kind, self.next = integers(FEWEST), integers(FEWEST)
+        self.node, self.chunks, self.gpus = integers(MIN_SIZE), integers(MIN_SIZE), integers(MIN_SIZE)
+        self.kind, self.next = integers(MIN_SIZE), integers(MIN_SIZE)
         self.n_used, self.spare = 0, NONE
 
     def new_row(self) -> int:
@@ -85,10 +85,10 @@ class OnNodes(Queue):
     def __init__(self, nodes: NodeState, policy: QueueCodes) -> None:
         Queue.__init__(self, policy)
         self.nodes, self.held, self.rows, self.rule = nodes, Held(), Rows(), StartRule()
-        self.kind, self.chunks, self.first_row = integers(FEWEST), integers(FEWEST), integers(FEWEST)
-        self.ticket, self.rank, self.estimate_s = integers(FEWEST), integers(FEWEST), floats(FEWEST)
-        self.in_order, self.by_estimate = integers(FEWEST), integers(FEWEST)
-        self.placed, self.after = integers(FEWEST), integers(FEWEST)
+        self.kind, self.chunks, self.first_row = integers(MIN_SIZE), integers(MIN_SIZE), integers(MIN_SIZE)
+        self.ticket, self.rank, self.estimate_s = integers(MIN_SIZE), integers(MIN_SIZE), floats(MIN_SIZE)
+        self.in_order, self.by_estimate = integers(MIN_SIZE), integers(MIN_SIZE)
+        self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
 
     def make_room(self, n_slots: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Floats, Floats2, Ints, Ints2, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Floats, Floats2, Ints, Ints2, integers, larger
 from scheduler.node_resources.core.codes import (
     BEST_FIT,
     DOT_PRODUCT,
@@ -27,7 +27,7 @@ class Rows:
 
     def __init__(self) -> None:
         self.n = 0
-        self.node, self.chunks, self.gpus = integers(FEWEST), integers(FEWEST), integers(FEWEST)
+        self.node, self.chunks, self.gpus = integers(MIN_SIZE), integers(MIN_SIZE), integers(MIN_SIZE)
 
     def add(self, node: int, chunks: int, gpus: int) -> None:
         n = self.n

@@ -8,7 +8,7 @@ from scheduler.node_resources.core.timeline cimport Timeline
 
 cdef double inf
 cdef long NONE
-cdef Py_ssize_t MOST_ALIKE
+cdef Py_ssize_t MAX_ALIKE
 cdef int FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
 
 @cython.final

@@ -12,7 +12,7 @@ from math import inf, nextafter
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.heap import Heap
 from scheduler.node_resources.core.codes import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON, NONE
 from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
@@ -20,7 +20,7 @@ from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.search import Search
 from scheduler.node_resources.core.timeline import Timeline
 
-MOST_ALIKE = 64
+MAX_ALIKE = 64
 """The most jobs that are remembered, in one pass, to have reserved for the first time."""
 
 
@@ -70,15 +70,15 @@ class ReservingRule(StartRule):
         self.takes, self.queue, self.ranking, self.nodes = False, queue, ranking, ranking.state
         self.timeline = Timeline(self.nodes)
         self.search = Search(self.timeline)
-        n_places, self.kept = self.nodes.n_nodes + 1, Heap(FEWEST)
-        self.freed, self.moved, self.toggled = Freed(n_places), Freed(n_places), integers(FEWEST)
+        n_places, self.kept = self.nodes.n_nodes + 1, Heap(MIN_SIZE)
+        self.freed, self.moved, self.toggled = Freed(n_places), Freed(n_places), integers(MIN_SIZE)
         self.first_reserved_s, self.start_s, self.waits = inf, floats(0), np.zeros(0, np.uint8)
         self.first_use, self.most, self.reserved = integers(0), integers(0), integers(0)
         self.ticket, self.started = integers(0), integers(0)
         self.runs, self.run_of, self.use_of, self.seen = (integers(0) for _ in range(4))
         self.n_reserved, self.n_started, self.n_toggled, self.n_runs = 0, 0, 0, 0
-        self.alike_request = np.zeros((MOST_ALIKE, 2), np.int64)
-        self.alike_s, self.n_alike = np.zeros((MOST_ALIKE, 2)), 0
+        self.alike_request = np.zeros((MAX_ALIKE, 2), np.int64)
+        self.alike_s, self.n_alike = np.zeros((MAX_ALIKE, 2)), 0
         self.all_stay, self.n_passes = True, 0
 
     def make_room(self) -> None:
@@ -299,7 +299,7 @@ class ReservingRule(StartRule):
             and self.alike_s[x, 0] == takes_s
         ):
             x += 1
-        if x == MOST_ALIKE:
+        if x == MAX_ALIKE:
             return
         self.n_alike = max(self.n_alike, x + 1)
         self.alike_request[x, 0], self.alike_request[x, 1] = k, chunks

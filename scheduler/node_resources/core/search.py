@@ -14,11 +14,11 @@ from scheduler.core.heap import Heap
 from scheduler.node_resources.core.codes import NONE
 from scheduler.node_resources.core.timeline import Timeline
 
-MOST_KNOWN = 251
+MAX_KNOWN = 251
 """The number of (kind, run time) pairs of which searches remember when nodes offer nothing; a prime, since
 run times have common factors."""
 
-MOST_OF_NODES = 2**20
+MAX_OF_NODES = 2**20
 """The approximate limit of what is remembered for all nodes and pairs, in items."""
 
 
@@ -40,7 +40,7 @@ class Search:
         self.most, self.heap, self.known = 0, Heap(n), 0
         self.at_s, self.offers_s, self.beyond_s = floats(n), floats(n), floats(n)
         self.offer, self.at, self.offering = integers(n), integers(n), integers(n)
-        n_known = min(MOST_KNOWN, MOST_OF_NODES // (n + 1) + 1)
+        n_known = min(MAX_KNOWN, MAX_OF_NODES // (n + 1) + 1)
         self.known_kind, self.known_takes_s = integers(n_known) + NONE, floats(n_known)
         self.known_version = np.zeros((n_known, n), np.int64)
         self.busy_until_s = np.zeros((n_known, n))

@@ -14,7 +14,7 @@ import numpy as np
 from scheduler.core.arrays import Flags, Floats, Ints, Ints2, integers, larger
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 
-FEWEST_KINDS = 16
+MIN_KINDS = 16
 
 
 class NodeTable(NamedTuple):
@@ -45,11 +45,11 @@ class Kinds:
 
     def __init__(self, n_nodes: int, n_needs: int) -> None:
         self.n = 0
-        self.need = np.zeros((FEWEST_KINDS, n_needs), np.int64)
-        self.gpus, self.gpu_share = integers(FEWEST_KINDS), integers(FEWEST_KINDS)
-        self.gpu_types, self.most_on_node = integers(FEWEST_KINDS), integers(FEWEST_KINDS)
-        self.exclusive = np.zeros(FEWEST_KINDS, np.uint8)
-        self.eligible = np.zeros((FEWEST_KINDS, n_nodes), np.uint8)
+        self.need = np.zeros((MIN_KINDS, n_needs), np.int64)
+        self.gpus, self.gpu_share = integers(MIN_KINDS), integers(MIN_KINDS)
+        self.gpu_types, self.most_on_node = integers(MIN_KINDS), integers(MIN_KINDS)
+        self.exclusive = np.zeros(MIN_KINDS, np.uint8)
+        self.eligible = np.zeros((MIN_KINDS, n_nodes), np.uint8)
 
     def add(
         self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags

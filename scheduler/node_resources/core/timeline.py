@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.node_resources.core.codes import HAS, NONE, ONE, WHOLE
 from scheduler.node_resources.core.state import NodeState
 
@@ -20,7 +20,7 @@ class Segments:
 
     def __init__(self, nodes: NodeState) -> None:
         self.nodes, n, n_resources = nodes, nodes.n_nodes, nodes.n_resources
-        room, width = n + 1 + FEWEST, max(n_resources, nodes.n_site)
+        room, width = n + 1 + MIN_SIZE, max(n_resources, nodes.n_site)
         self.first, self.next, self.n_chunks = np.arange(n + 1), integers(room) + NONE, integers(room)
         self.start_s, self.free = floats(room) - inf, np.zeros((room, width), np.int64)
         self.gpu_free = np.zeros((room, nodes.n_gpus), np.int64)
@@ -111,9 +111,9 @@ class Timeline:
 
     def __init__(self, nodes: NodeState) -> None:
         self.nodes, self.segments, n = nodes, Segments(nodes), nodes.n_nodes
-        self.node, self.chunks, self.gpus = integers(FEWEST), integers(FEWEST), integers(FEWEST)
-        self.kind, self.start_s, self.end_s = integers(FEWEST), floats(FEWEST), floats(FEWEST)
-        self.next_of_job, self.next_on_node = integers(FEWEST), integers(FEWEST)
+        self.node, self.chunks, self.gpus = integers(MIN_SIZE), integers(MIN_SIZE), integers(MIN_SIZE)
+        self.kind, self.start_s, self.end_s = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
+        self.next_of_job, self.next_on_node = integers(MIN_SIZE), integers(MIN_SIZE)
         self.first_on_node, self.version = integers(n + 1) + NONE, integers(n + 1) + 1
         self.clock, self.spare, self.n_used = 1, NONE, 0
 

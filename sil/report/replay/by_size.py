@@ -27,9 +27,9 @@ from sil.report.schedule_levels import Floats, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.slices import WEEK_S
 
-MOST_WEEKS = 104
+MAX_WEEKS = 104
 """The most weeks that have a column each; of more, several make one column."""
-MOST_USERS = 20
+MAX_USERS = 20
 """The most users that are drawn: those with the most processor-seconds."""
 _RAN_S = pl.col("finish_time") - pl.col("starting_time")
 _HOURS = ((_RAN_S * pl.col("requested_number_of_resources")).sum() / 3_600).alias("processor-hours")
@@ -84,7 +84,7 @@ def waiting_by_week_and_size(jobs: Jobs, names: Sequence[str]) -> Figure:
     submitted_s = [table["submission_time"].to_numpy() for table in jobs.values()]
     first_s = min(float(times_s.min()) for times_s in submitted_s)
     last_s = max(float(times_s.max()) for times_s in submitted_s)
-    weeks = ceil((last_s - first_s + 1) / WEEK_S / MOST_WEEKS)
+    weeks = ceil((last_s - first_s + 1) / WEEK_S / MAX_WEEKS)
     week = ((pl.col("submission_time") - first_s) // (weeks * WEEK_S)).cast(pl.Int64) * weeks
     cells = _cells(jobs, week.alias("week"), pl.col("waiting_time").mean().alias("mean (s)"))
     cells = cells.with_columns(shade=WAITS.label(pl.col("mean (s)")), end=pl.col("week") + weeks)
@@ -148,7 +148,7 @@ def by_user(jobs: Jobs) -> pl.DataFrame:
 
 def slowdown_by_user(users: pl.DataFrame, jobs: Jobs, names: Sequence[str]) -> Figure:
     """The mean bounded slowdown of the users with the most processor-seconds."""
-    most = users_by_work(jobs.values())[:MOST_USERS]
+    most = users_by_work(jobs.values())[:MAX_USERS]
     shown = users.filter(pl.col("user").is_in(most))
     colour = scheduler_colour(names)
     most_slow = float(shown["mean bounded slowdown"].max())  # type: ignore[arg-type]

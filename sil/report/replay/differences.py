@@ -9,8 +9,8 @@ import polars as pl
 
 from scheduler.messages import counted
 from sil.outcome.paired import (
-    FEWEST_BLOCKS,
-    MOST_CORRELATION,
+    MAX_CORRELATION,
+    MIN_BLOCKS,
     PairedDifferences,
     baseline_of,
     paired_differences,
@@ -74,7 +74,7 @@ class Compared:
         first, *_ = self.waits.values()
         blocks = f"{first.block_days:g} days" if first.block_days != 1 else "one day"
         n = min(len(each.by_block) for each in self.waits.values())
-        few = "" if n >= FEWEST_BLOCKS else f"; with fewer than {FEWEST_BLOCKS} there are none"
+        few = "" if n >= MIN_BLOCKS else f"; with fewer than {MIN_BLOCKS} there are none"
         note = (
             f"Per-job difference from {self.baseline}: mean, 95 % interval, and shares of jobs for which it "
             "is less, more, or the same. * The interval excludes 0. Jobs that are submitted at about the "
@@ -86,9 +86,9 @@ class Compared:
         if known:
             correlated = ", ".join(f"{name} {of_blocks:+.2f}" for name, of_blocks in known.items())
             note += f". Correlation of the mean waits of blocks that follow each other: {correlated}"
-        if any(of_blocks > MOST_CORRELATION for of_blocks in known.values()):
+        if any(of_blocks > MAX_CORRELATION for of_blocks in known.values()):
             note += (
-                f". Above {MOST_CORRELATION:g}, blocks are not independent, and intervals too narrow: "
+                f". Above {MAX_CORRELATION:g}, blocks are not independent, and intervals too narrow: "
                 "give longer blocks (--block-days)"
             )
         return note

@@ -16,7 +16,7 @@ from sil.trace.log_clock import LogClock
 from sil.workload.slices import DAY_S
 
 BINS = 400
-MOST_BINS = 1_000
+MAX_BINS = 1_000
 JOBS_OF_A_BIN = 20
 SINCE = "Days since the first submission"
 WAITING = ("submission_time", "starting_time")
@@ -45,7 +45,7 @@ def small_multiples(
     """The queue, the processors that waiting jobs request, and what is in use, in a window of time, which a
     reader draws in the lowest chart, of the whole log. The axis has dates, if the clock knows them."""
     n_jobs = max(map(len, jobs.values()))
-    bins = min(MOST_BINS, max(BINS, n_jobs // JOBS_OF_A_BIN))
+    bins = min(MAX_BINS, max(BINS, n_jobs // JOBS_OF_A_BIN))
     requested = "requested_number_of_resources"
     share, title = 100.0 * pl.col(requested) / processors, "Requested by waiting jobs (% of machine)"
     figures = [

@@ -24,7 +24,7 @@ from sil.report.replay.by_size import (
 from sil.report.replay.differences import Compared
 from sil.report.replay.measured import Replayed, measured
 from sil.report.replay.over_time import gantt, small_multiples, waiting_distribution
-from sil.report.schedule_chart import MOST_RECTANGLES, schedules
+from sil.report.schedule_chart import MAX_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
 from sil.trace.log_clock import LogClock
@@ -34,7 +34,7 @@ SCHEDULES = (
     "Drag to move, turn the wheel with Ctrl to zoom in time and with Shift to zoom in processors, and "
     "double-click to see all. The window is the same for all schedulers, and follows the one that is drawn "
     "in the charts over time. With more than about "
-    f"{MOST_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
+    f"{MAX_RECTANGLES:,} rectangles in it, cells show means over processors and time, and are pale where "
     "processors are idle; with fewer, hover over a run for details."
 )
 PROGRAMS = "Where a program runs with another configuration than its own, each part that is not as given."

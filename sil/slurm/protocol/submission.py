@@ -14,7 +14,7 @@ from site_db.site_file.machine_names import expand, patterns
 
 PER_CPU = 1 << 63
 """A flag in a request of memory: for each CPU, not each node."""
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """The most nodes of a job; more are malformed."""
 GPU = plugin_of("gpu")
 
@@ -94,8 +94,8 @@ def node_names(nodes: str | None) -> list[str]:
 
 
 def _of_each(repeated: tuple[tuple[int, int], ...]) -> list[int]:
-    if sum(times for _, times in repeated) > MOST_NODES:
-        raise ProtocolError(f"a number is repeated for more than {MOST_NODES:,} nodes")
+    if sum(times for _, times in repeated) > MAX_NODES:
+        raise ProtocolError(f"a number is repeated for more than {MAX_NODES:,} nodes")
     return [number for number, times in repeated for _ in range(times)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scheduler.time_shared.social_contract import MOST_CPU
+from scheduler.time_shared.social_contract import MAX_CPU
 from sil.outcome.statistics import Sample
 from sil.studies.cisne.experiments import (
     AWARE,
@@ -58,7 +58,7 @@ IN_ORDER = {"Norm+BF": "Normal", "Unif+BF": "Uniform"}
 BACKFILLED = tuple((policy, *point) for policy, point in product(IN_ORDER, POINTS))
 
 ByLimit = Mapping[float, Deviations]
-"""Deviations under each limit of the CPU requirements on a node; the headline is MOST_CPU."""
+"""Deviations under each limit of the CPU requirements on a node; the headline is MAX_CPU."""
 Of = Callable[..., Sample]
 """`Deviations.of` for one predictor."""
 Measure = Callable[[Of], Iterable[Sample]]
@@ -82,8 +82,8 @@ def compared(
     """A claim on quantities, or on their margins: by each predictor, and under each limit. It is judged by
     the predictions of the blind predictor, which seems to be the paper's. The paper names neither that nor a
     limit: the policy-aware one, and other limits, are as admissible."""
-    modes = {mode: partial(by_limit[MOST_CPU].of, mode=mode) for mode in (BLIND, AWARE)}
-    others = {limit_title(limit): found.of for limit, found in by_limit.items() if limit != MOST_CPU}
+    modes = {mode: partial(by_limit[MAX_CPU].of, mode=mode) for mode in (BLIND, AWARE)}
+    others = {limit_title(limit): found.of for limit, found in by_limit.items() if limit != MAX_CPU}
     cases = {variant: [Estimate(x) for x in measure(of)] for variant, of in (modes | others).items()}
     margins = {variant: [*map(margin, found)] for variant, found in cases.items()}
     said = {mode: f"{count_of(margins[mode])}; {range_of(cases[mode], study.unit(name))}" for mode in modes}
@@ -163,7 +163,7 @@ MARGINS: dict[str, Margin] = {
 
 
 def claims_on_table_1(by_limit: ByLimit) -> list[Claim]:
-    found = by_limit[MOST_CPU]
+    found = by_limit[MAX_CPU]
     biases = [float(found.of(*cell, CPU, BLIND, "bias").mean()) for cell in CELLS]
     cause = (
         f"; the cause: predictions by CPU-CPU are too early on average in {sum(x < 0 for x in biases)} of "
@@ -172,7 +172,7 @@ def claims_on_table_1(by_limit: ByLimit) -> list[Claim]:
     causes = dict.fromkeys(("almost-always", "never", "load-helps"), cause)
     over, bias = (Estimate(found.of("Basic", 0.25, CPU, BLIND, measure)) for measure in ("over", "bias"))
     early = f"bias {text(bias, 1, '%')}; {text(over, 0, '% of jobs')} end before{cause}"
-    of_limits = {limit_title(limit): cells(of) for limit, of in by_limit.items() if limit != MOST_CPU}
+    of_limits = {limit_title(limit): cells(of) for limit, of in by_limit.items() if limit != MAX_CPU}
     distances = {limit: Estimate(_distance(cells(of))) for limit, of in by_limit.items()}
     listed = "; ".join(f"{limit_title(limit)}: {text(x)} points" for limit, x in distances.items())
     return [

@@ -21,7 +21,7 @@ from sil.studies.rules import Estimate, GridSamples, below, inside, table, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
-MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
+MAX_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
 SIMILAR_POINTS = 5.0
 DYNAMIC = Study("cisnep-dyn")
 USER_SPACE = Study("cisnep-user-space", similar_points=SIMILAR_POINTS)
@@ -139,7 +139,7 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     found = _samples(cases, runner.map(_run_in_user_space, cases), *axes)
     rows = []
     for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, COSTS):
-        penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
+        penalties = (text(Estimate(_penalty(found, measure, name, where, costs))) for measure in MAX_PERCENT)
         rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
     columns = ("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan")
     drawings = [
@@ -165,15 +165,15 @@ def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs
 def _user_space_claims(found: GridSamples) -> list[Claim]:
     penalty = partial(_penalty, found)
     points = list(product(SCHEDULERS, SHARE_OF_NODES, COSTS))
-    penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
+    penalties = {measure: [penalty(measure, *point) for point in points] for measure in MAX_PERCENT}
     turnaround, makespan = penalties.values()
     differences = [
         Estimate(penalty(measure, name, SHARED, costs) - penalty(measure, name, DEDICATED, costs))
-        for name, costs, measure in product(SCHEDULERS, COSTS, MOST_PERCENT)
+        for name, costs, measure in product(SCHEDULERS, COSTS, MAX_PERCENT)
     ]
     over_grid = {
         "bounded": [
-            below(Estimate(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of
+            below(Estimate(x), MAX_PERCENT[measure]) for measure, of in penalties.items() for x in of
         ],
         "makespan-is-sensitive": [Estimate(m - t) for m, t in zip(makespan, turnaround, strict=True)],
         "similar": [inside(x, -SIMILAR_POINTS, SIMILAR_POINTS) for x in differences],
@@ -182,7 +182,7 @@ def _user_space_claims(found: GridSamples) -> list[Claim]:
         f"{measure.removesuffix('_s')} {where}": Estimate(
             found(measure, BASIC, where, *KERNEL) - found(measure, NORMAL, where, *KERNEL)
         )
-        for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)
+        for where, measure in product(SHARE_OF_NODES, MAX_PERCENT)
     }
     return [
         *(USER_SPACE.claim(name, cases) for name, cases in over_grid.items()),

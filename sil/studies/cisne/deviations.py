@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.time_shared.predictors import PolicyAware
-from scheduler.time_shared.social_contract import MOST_CPU
+from scheduler.time_shared.social_contract import MAX_CPU
 from sil.report.experiment_figures import predicted_against_real, timeline
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
 from sil.report.page import Part
@@ -45,17 +45,17 @@ from sil.studies.rules import Estimate, table, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
-LEAST_SEEDS = 40
+MIN_SEEDS = 40
 """The paper's cells are about three runs each."""
 CPU_LIMITS = (inf, 1.5, 1.2)
 """Further limits of the summed CPU requirements on a node, since the papers give no number."""
 
 
 def table_1(seeds: int, runner: Runner) -> Findings:
-    """At least LEAST_SEEDS replications."""
-    seeds = max(seeds, LEAST_SEEDS)
+    """At least MIN_SEEDS replications."""
+    seeds = max(seeds, MIN_SEEDS)
     by_limit = _by_limit(product(experiments.WITH_MIXED, LOADS), seeds, runner)
-    found = by_limit[MOST_CPU]
+    found = by_limit[MAX_CPU]
     tables = {
         "Deviation (%), the paper's beside ours (blind)": _beside_the_paper(found),
         **{title: _cells(found, CELLS, columns) for title, columns in COLUMNS.items()},
@@ -67,10 +67,10 @@ def table_1(seeds: int, runner: Runner) -> Findings:
 
 
 def figure_3(seeds: int, runner: Runner) -> Findings:
-    """Six pairs of methods, at least LEAST_SEEDS replications."""
-    seeds = max(seeds, LEAST_SEEDS)
+    """Six pairs of methods, at least MIN_SEEDS replications."""
+    seeds = max(seeds, MIN_SEEDS)
     by_limit = _by_limit(product(POLICIES, (LOAD,)), seeds, runner)
-    found = by_limit[MOST_CPU]
+    found = by_limit[MAX_CPU]
     title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
     rows = [(p, *(text(Estimate(found.of(p, LOAD, pair))) for pair in PAIRS)) for p in POLICIES]
     tables = {title: table(("policy", *("-".join(pair) for pair in PAIRS)), rows)}
@@ -80,7 +80,7 @@ def figure_3(seeds: int, runner: Runner) -> Findings:
 
 def _by_limit(cells: Iterable[tuple[str, float]], seeds: int, runner: Runner) -> dict[float, Deviations]:
     """The deviations of policies and loads, under each limit."""
-    limits = (MOST_CPU, *CPU_LIMITS)
+    limits = (MAX_CPU, *CPU_LIMITS)
     cases = [PredictionCase(*cell, k, limit) for cell, limit, k in product(cells, limits, range(seeds))]
     rows = experiments.run_all(cases, runner)
     return {limit: Deviations(rows.filter(most_cpu=limit)) for limit in limits}

@@ -16,7 +16,7 @@ from scheduler.time_shared.forecast import Forecast, Predictor
 from scheduler.time_shared.loras import JobChoice, Loras, Method, NodeChoice
 from scheduler.time_shared.predictors import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
-from scheduler.time_shared.social_contract import MOST_CPU
+from scheduler.time_shared.social_contract import MAX_CPU
 from sil.outcome.prediction_errors import score_predictions
 from sil.outcome.statistics import Sample
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
@@ -89,7 +89,7 @@ class PredictionCase:
     policy: str
     load: float
     replication: int
-    most_cpu: float = MOST_CPU
+    most_cpu: float = MAX_CPU
 
     @property
     def composition(self) -> Composition:
@@ -119,7 +119,7 @@ def run(
     composition: Composition,
     predictors: Mapping[str, Predictor],
     replication: int,
-    most_cpu: float = MOST_CPU,
+    most_cpu: float = MAX_CPU,
 ) -> RunTables:
     """One run. Raises StudyFailed for a fault."""
     limited, streams = cluster.with_limits(composition.most_jobs, most_cpu), RandomStreams(SEED, replication)

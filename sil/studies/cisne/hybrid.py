@@ -46,7 +46,7 @@ from sil.trace.facts import Fact
 from sil.trace.held import one_row_per_machine
 from sil.workers.runner import Runner
 
-FEWEST_RUNS = 3
+MIN_RUNS = 3
 """Fewest past runs of a kind of job in a state from which its slowdown is known."""
 
 
@@ -62,7 +62,7 @@ class PastRun(NamedTuple):
 
 
 class RunHistory:
-    """Past runs under one policy: what comparable ones took, where at least FEWEST_RUNS are known.
+    """Past runs under one policy: what comparable ones took, where at least MIN_RUNS are known.
 
     Runs are comparable if the jobs are of one kind and the states round to the same number of jobs.
     """
@@ -72,9 +72,7 @@ class RunHistory:
         for run in runs:
             found[run.exe_s, run.tasks][round(run.mpl)].append(run.slowdown)
         self._slower = {
-            kind: {
-                mpl: float(np.median(slower)) for mpl, slower in states.items() if len(slower) >= FEWEST_RUNS
-            }
+            kind: {mpl: float(np.median(slower)) for mpl, slower in states.items() if len(slower) >= MIN_RUNS}
             for kind, states in found.items()
         }
         self._width = 1 + max((mpl for states in self._slower.values() for mpl in states), default=0)

@@ -1,5 +1,5 @@
 cimport cython
-cdef int MOST_DIGITS, NOT_PLAIN
+cdef int MAX_DIGITS, NOT_PLAIN
 
 cdef Py_ssize_t after_blanks(const unsigned char[::1] data, Py_ssize_t at) noexcept
 @cython.locals(is_negative=cython.bint, number=long)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.core.arrays import Floats2, Ints
 
-MOST_DIGITS = 15
+MAX_DIGITS = 15
 """The most digits of a number that is read here: divided by a power of ten, it is rounded once, as every
 other reader rounds it."""
 NOT_PLAIN = -1
@@ -21,7 +21,7 @@ def read_rows(data: bytes, column_of: Ints, lines: Ints, values: Floats2) -> int
     `values`: field k into row `column_of[k]`, unless that is negative.
 
     NOT_PLAIN if a line is not plain: neither blank, nor a comment, nor as many numbers as `column_of` has, in
-    plain decimal notation with at most MOST_DIGITS digits.
+    plain decimal notation with at most MAX_DIGITS digits.
     """
     n, line, at, end = 0, 0, 0, len(data)
     while at < end:
@@ -54,7 +54,7 @@ def read_rows(data: bytes, column_of: Ints, lines: Ints, values: Floats2) -> int
                     at += 1
                 if divisor == 1.0:
                     return NOT_PLAIN
-            if n_digits > MOST_DIGITS:
+            if n_digits > MAX_DIGITS:
                 return NOT_PLAIN
             if at < end and data[at] != ord(" ") and data[at] != ord("\t") and data[at] != ord("\n"):
                 return NOT_PLAIN

@@ -7,8 +7,8 @@ cdef double inf
 cdef int ROUND, WAKE_UP, ARRIVAL, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
 cdef int ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
 cdef Py_ssize_t NONE
-cdef long PAUSE_AFTER, MOST_IDLE_ROUNDS
-cdef double LEAST_STEP_S
+cdef long PAUSE_AFTER, MAX_IDLE_ROUNDS
+cdef double MIN_STEP_S
 
 @cython.final
 cdef class Estimators:

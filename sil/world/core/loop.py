@@ -31,7 +31,7 @@ from sil.world.core.codes import (
 )
 from sil.world.core.facts import Facts
 from sil.world.core.jobs import RigidJobs
-from sil.world.harness import LEAST_STEP_S, MOST_IDLE_ROUNDS
+from sil.world.harness import MAX_IDLE_ROUNDS, MIN_STEP_S
 
 PAUSE_AFTER = 10_000_000
 """The number of steps, about one for each waiting job at each event, after which signals are handled: some
@@ -159,10 +159,10 @@ class Loop:
         if n == 0:
             self.idle_since_s = self.now_s
         self.n_idle = n + 1
-        if n < MOST_IDLE_ROUNDS:
+        if n < MAX_IDLE_ROUNDS:
             return False
         may_go_on = self.next_job < self.n_jobs or self.running.n > 0
-        if may_go_on and self.now_s - self.idle_since_s >= n * LEAST_STEP_S:
+        if may_go_on and self.now_s - self.idle_since_s >= n * MIN_STEP_S:
             self.n_idle = 0
             return False
         return True

@@ -54,7 +54,7 @@ RULES = frozenset().union(
 MAX_TEXT = 500
 """The most characters of a scheduler's own text in a message."""
 
-MOST_SOURCE = 10_000_000
+MAX_SOURCE = 10_000_000
 """The size of the largest file whose lines are shown in messages, in bytes."""
 
 TRIES = 3
@@ -226,5 +226,5 @@ def _read_regular_files_only(paths: Iterable[str]) -> None:
             found = os.stat(path)
         except (OSError, ValueError):
             continue
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_SOURCE:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_SOURCE:
             linecache.cache[path] = 0, None, [], path

@@ -33,10 +33,10 @@ Answer = TypeVar("Answer")
 Called = tuple[Any, list[DispatchOrder | RunId], float]
 """What a call of a manager returned, as a plain value where it can be one, its orders, and its seconds."""
 
-MOST_ORDERS = 1 << 20
+MAX_ORDERS = 1 << 20
 """The most orders of one call."""
 
-MOST_WAITING = 1 << 16
+MAX_WAITING = 1 << 16
 """The most jobs whose reasons for waiting are read; messages name the first."""
 
 WANTS_ROUND, WAKES_AT_S, WHY_WAITING, RUN_ROUND = "wants_round", "wakes_at_s", "why_waiting", "run_round"
@@ -64,7 +64,7 @@ class Orders:
         """The orders since the last call, with plain values. Raises SchedulerFault for orders with impossible
         ones, and TypeError and ValueError for a run to be preempted."""
         noted, self._noted = self._noted, []
-        if len(noted) > MOST_ORDERS:
+        if len(noted) > MAX_ORDERS:
             raise self._too_many()  # again: the manager may have caught it
         return [self._checked(each) if starts else RunId(whole(each)) for starts, each in noted]
 
@@ -72,13 +72,13 @@ class Orders:
         self.jobs.pop(self._job_of.get(run, JobId(-1)), None)
 
     def note(self, starts: bool, order: object) -> None:
-        if len(self._noted) <= MOST_ORDERS:
+        if len(self._noted) <= MAX_ORDERS:
             self._noted.append((starts, order))
-        if len(self._noted) > MOST_ORDERS:
+        if len(self._noted) > MAX_ORDERS:
             raise self._too_many()
 
     def _too_many(self) -> SchedulerFault:
-        message = f"it gave more than {MOST_ORDERS:,} orders at once"
+        message = f"it gave more than {MAX_ORDERS:,} orders at once"
         return SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s)
 
     def _checked(self, order: DispatchOrder) -> DispatchOrder:
@@ -229,7 +229,7 @@ class ManagerHere(GuardedManager):
         if method == WAKES_AT_S:
             at_s: Any = manager.wakes_at_s
             return None if at_s == inf else float(at_s) if is_finite(at_s) else at_s
-        first = islice(manager.why_waiting().items(), MOST_WAITING)
+        first = islice(manager.why_waiting().items(), MAX_WAITING)
         reasons = [(int(index(job)), one_line(reason)) for job, reason in first]
         return [(job, reason) for job, reason in reasons if is_index(job)]
 

@@ -108,7 +108,7 @@ class ExecutionModel(ABC):
         return (before == 0) != (after == 0)
 
 
-MOST_STARTS_OF_A_JOB = 1_000
+MAX_STARTS_OF_A_JOB = 1_000
 """The most starts of a job: one that is started more often is being preempted in an endless loop."""
 
 
@@ -131,8 +131,8 @@ class SimDispatcher:
         now_s = self._clock.now_s
         job = order.job.id
         starts = self._starts[job] = self._starts.get(job, 0) + 1
-        if starts > MOST_STARTS_OF_A_JOB:
-            message = f"job {job} was started {MOST_STARTS_OF_A_JOB} times and never allowed to end"
+        if starts > MAX_STARTS_OF_A_JOB:
+            message = f"job {job} was started {MAX_STARTS_OF_A_JOB} times and never allowed to end"
             raise SchedulerFault(MAKES_PROGRESS, message, now_s, job)
         found_down = self._machines.down_for(order)
         if found_down:

@@ -21,9 +21,9 @@ TOGETHER_S = 1e-9
 """Runs that end within this time of one another end together."""
 EPSILON = 1e-9
 
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 """The least relative change of a job's slowdown that spreads to its other nodes in a coupled model."""
-MOST_VISITS = 20
+MAX_VISITS = 20
 """The most visits to a node for one event."""
 
 
@@ -241,7 +241,7 @@ class SharedMachines(ExecutionModel):
 
     def _spread(self, nodes: Iterable[int]) -> Iterator[int]:
         """In a coupled model, the nodes to share, each before the next is yielded: these, and again those
-        whose jobs have meanwhile changed their slowdown on other nodes by more than `LEAST_CHANGE`."""
+        whose jobs have meanwhile changed their slowdown on other nodes by more than `MIN_CHANGE`."""
         pending = dict.fromkeys(nodes)
         visits: Counter[int] = Counter()
         while pending:
@@ -254,7 +254,7 @@ class SharedMachines(ExecutionModel):
             for run in self._nodes[n].runs:
                 for m in run.order.machines:
                     now, seen = run.slowdown_elsewhere(m), run.seen_on.get(m, 0.0)
-                    if m != n and visits[m] < MOST_VISITS and abs(now - seen) > LEAST_CHANGE * now:
+                    if m != n and visits[m] < MAX_VISITS and abs(now - seen) > MIN_CHANGE * now:
                         pending[m] = None
 
     def _share(self, n: int, now_s: float) -> list[_Run]:

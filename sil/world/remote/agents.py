@@ -26,7 +26,7 @@ from sil.world.harness import World
 from sil.world.remote.network import Network
 
 REPEATED_AFTER_S = 10.0
-MOST_S_BETWEEN_REPEATS = 160.0
+MAX_S_BETWEEN_REPEATS = 160.0
 
 
 class Agents:
@@ -115,7 +115,7 @@ class Agents:
         if run not in self.notices:
             return
         self._answer(run)
-        again = partial(self._repeat, run, min(2.0 * wait_s, MOST_S_BETWEEN_REPEATS))
+        again = partial(self._repeat, run, min(2.0 * wait_s, MAX_S_BETWEEN_REPEATS))
         self._events.push(self._clock.now_s + wait_s, MessageDue(again))
 
     def _answer(self, run: RunId) -> None:

@@ -76,7 +76,7 @@ class Network:
             self._events.push(time_s, MessageDue(deliver))
 
 
-MOST_STEPS = 16
+MAX_STEPS = 16
 
 
 class ManagerCrashed(Exception):
@@ -87,7 +87,7 @@ class Crashes:
     """The manager crashes after exponential times of a mean, until `until_s`, and is back after `down_s`.
 
     It crashes where something becomes durable or leaves: before an entry of its journal, after it, or before
-    an order, a record of a run or the news that a job is given up is sent. Which of the next `MOST_STEPS`
+    an order, a record of a run or the news that a job is given up is sent. Which of the next `MAX_STEPS`
     such steps it is, is random, too.
     """
 
@@ -113,7 +113,7 @@ class Crashes:
 
     def _appoint(self) -> None:
         self._next_s = self._clock.now_s + float(self._rng.exponential(self._mean_s))
-        self._steps_left = int(self._rng.integers(MOST_STEPS))
+        self._steps_left = int(self._rng.integers(MAX_STEPS))
 
 
 class MemoryJournal(list[JournalEntry]):

@@ -36,11 +36,11 @@ from sil.world.harness import RemainingManager, World
 from sil.world.remote.agents import AgentDispatcher, Agents
 from sil.world.remote.network import Crashes, ManagerClock, ManagerCrashed, Network
 
-MOST_MESSAGES_WITHOUT_PROGRESS = 100_000
+MAX_MESSAGES_WITHOUT_PROGRESS = 100_000
 """More in a row, without an arrival, the end of a run or a change of a machine, are an endless conversation,
 unless time passes between them and a run will end or no job waits."""
 
-LEAST_STEP_S = 1e-3
+MIN_STEP_S = 1e-3
 """Time passes if messages are this far apart on average; a large site has many."""
 
 Make = Callable[[Ports], Manager]
@@ -196,10 +196,10 @@ class RemoteManager(RemainingManager):
 
     def _check_progress(self) -> None:
         self._without_progress += 1
-        if self._without_progress <= MOST_MESSAGES_WITHOUT_PROGRESS:
+        if self._without_progress <= MAX_MESSAGES_WITHOUT_PROGRESS:
             return
         now_s, n = self._clock.now_s, self._without_progress - 1
-        if now_s - self._progress_s >= n * LEAST_STEP_S and (self.agents.active or not self._unfinished):
+        if now_s - self._progress_s >= n * MIN_STEP_S and (self.agents.active or not self._unfinished):
             self._note_progress()
             return
         waiting = self.why_waiting()

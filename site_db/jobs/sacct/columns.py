@@ -133,7 +133,7 @@ COMMAND = " ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS)))
 move. No word of it is longer than a line of a terminal: sacct prints the columns of all options -o."""
 COMMAND_IN_LINES = " \\\n  ".join((_OPTIONS, *(f"-o {columns}" for columns in _COLUMNS))) + " > sacct.txt"
 
-FEWEST_KNOWN = 3
+MIN_KNOWN = 3
 """A line with this many names of columns is a header."""
 NUMBERS = ("jobid", "jobidraw")
 """The columns of which one names the job."""
@@ -158,7 +158,7 @@ class ColumnLayout:
 
     @property
     def is_header(self) -> bool:
-        return sum(name in SPELLED for name in self.columns) >= FEWEST_KNOWN
+        return sum(name in SPELLED for name in self.columns) >= MIN_KNOWN
 
     @property
     def may_be_quoted(self) -> bool:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from operator import itemgetter
 
 from site_db.files.formats import whole
-from site_db.files.input_errors import MOST
-from site_db.jobs.records import MOST_PROCESSORS, Refused
+from site_db.files.input_errors import MAX_VALUE
+from site_db.jobs.records import MAX_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.rows import Fields, printable
 from site_db.site_file import machine_names
@@ -42,7 +42,7 @@ def _processors(alloc: str, n: str, alloc_tres: str, req: str, req_tres: str) ->
     """The first number that the columns state."""
     allocated, requested = tres_of(alloc_tres).cpus, tres_of(req_tres).cpus
     counts = (_count(alloc) or 0, _count(n) or 0, allocated, _count(req) or 0, requested)
-    return next((found for found in counts if 1 <= found <= MOST_PROCESSORS), None)
+    return next((found for found in counts if 1 <= found <= MAX_PROCESSORS), None)
 
 
 @lru_cache(16_384)
@@ -70,7 +70,7 @@ def _resources(texts: tuple[str, ...], n_nodes: int) -> tuple[Tres, bool]:
     except BadTres as error:
         raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
     others = *found.others.values(), *found.site_resources.values(), found.memory_mib
-    if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
+    if max(found.cpus, found.nodes, found.n_gpus) > MAX_PROCESSORS or max(others) >= MAX_VALUE:
         raise Refused("its resources cannot be read: more than any cluster has")
     return found, any(_count(row[name]) is None for name in _OF_NODES)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.arrays import FEWEST
+from scheduler.core.arrays import MIN_SIZE
 from scheduler.free_nodes.identical_nodes import FreeNodes, WaitingJobs
 from scheduler.model import Job, JobId, RunId, Start
 from tests.examples import up_to
@@ -76,7 +76,7 @@ def test_waiting_jobs_stay_in_order_of_arrival_then_id(data: st.DataObject) -> N
 
 def test_a_queue_grows_beyond_its_initial_capacity_without_losing_jobs() -> None:
     queue, jobs = Queue(), {}
-    for number in range(4 * FEWEST + 3):
+    for number in range(4 * MIN_SIZE + 3):
         new = job(number, float(number), 1 + number % 5)
         jobs[new] = 10.0 + number
         queue.come(new, jobs[new])
@@ -86,13 +86,13 @@ def test_a_queue_grows_beyond_its_initial_capacity_without_losing_jobs() -> None
 def test_a_short_queue_reuses_its_places_indefinitely() -> None:
     """Places of those who have gone are used again."""
     queue = Queue()
-    for number in range(3 * FEWEST):
+    for number in range(3 * MIN_SIZE):
         queue.come(job(number, float(number)))
         if number >= 2:
             queue.go(job(number - 2))
-    assert [waits.id for waits in queue.waiting] == [3 * FEWEST - 2, 3 * FEWEST - 1]
-    assert queue.nodes.queue.n_slots == FEWEST
-    assert queue.nodes.queue.tree.capacity == FEWEST
+    assert [waits.id for waits in queue.waiting] == [3 * MIN_SIZE - 2, 3 * MIN_SIZE - 1]
+    assert queue.nodes.queue.n_slots == MIN_SIZE
+    assert queue.nodes.queue.tree.capacity == MIN_SIZE
 
 
 def test_jobs_are_indexed_by_position_as_in_a_list() -> None:

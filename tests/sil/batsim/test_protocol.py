@@ -209,7 +209,7 @@ def test_a_scheduler_may_submit_its_own_jobs(tmp_path: Path) -> None:
 def test_a_scheduler_that_registers_a_job_in_each_message_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sil.batsim.manager.MOST_REGISTERED", 30)
+    monkeypatch.setattr("sil.batsim.manager.MAX_REGISTERED", 30)
     profile = {"type": "delay", "delay": 1.0}
 
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:

@@ -459,7 +459,7 @@ def test_tables_and_statistics_do_not_depend_on_the_size_of_parts(
     monkeypatch.setattr("sil.trace.recorder.CHUNK", 50)
     monkeypatch.setattr("sil.runs.compiled.CHUNK", 50)
     monkeypatch.setattr("sil.outcome.statistics.IN_MEMORY", 160)
-    monkeypatch.setattr("sil.outcome.statistics.MOST_SORTED", 2)
+    monkeypatch.setattr("sil.outcome.statistics.MAX_SORTED", 2)
     assert replay.run(resolve("easy"), tmp_path) == whole
     assert (tmp_path / JOBS).read_bytes() == in_one_part
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)

@@ -57,7 +57,7 @@ def test_a_manager_that_catches_the_fault_of_too_many_orders_does_not_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise it would believe in orders that do not exist."""
-    monkeypatch.setattr(manager, "MOST_ORDERS", 3)
+    monkeypatch.setattr(manager, "MAX_ORDERS", 3)
     orders = Orders(ON_TWO[KNOWN_NODES])
     for run in range(10):
         with suppress(SchedulerFault):

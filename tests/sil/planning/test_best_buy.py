@@ -66,7 +66,7 @@ def test_few_combinations_are_enumerated() -> None:
 
 
 def test_local_search_finds_the_best_of_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "MOST_ENUMERATED", 5)
+    monkeypatch.setattr(searching, "MAX_ENUMERATED", 5)
     of = plan(budget=70.0)
     drawn, _runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)) + noise(2, r, deviation=50.0))
     found = best_buy(drawn, AS_IT_IS, lambda option: True, quiet)

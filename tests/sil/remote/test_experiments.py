@@ -136,7 +136,7 @@ def test_orders_for_licences_of_abandoned_runs_are_refused_until_these_are_over(
 ) -> None:
     """Two licensed jobs run on the first node, which then cannot be reached; their licences are still in use.
     The manager, which does not know that, tries again every ten seconds: more often than a job may start."""
-    monkeypatch.setattr(execution, "MOST_STARTS_OF_A_JOB", 20)
+    monkeypatch.setattr(execution, "MAX_STARTS_OF_A_JOB", 20)
     workload = "[workload]\njobs = 2\nmix = {licensed = 1}\n"
     cut = "[[messages.partitions]]\nmachines = ['n1']\nfrom_s = 10\nto_s = 1000\n"
     path = on_nodes(tmp_path, workload + cut)

@@ -272,7 +272,7 @@ def test_run_times_are_those_of_the_machines_whatever_the_manager_thinks_the_tim
 def test_a_conversation_without_an_end_is_a_fault_also_while_a_job_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(remote_manager, "MOST_MESSAGES_WITHOUT_PROGRESS", 500)
+    monkeypatch.setattr(remote_manager, "MAX_MESSAGES_WITHOUT_PROGRESS", 500)
 
     class WakesForEver(OneAtATime):
         @property
@@ -285,7 +285,7 @@ def test_a_conversation_without_an_end_is_a_fault_also_while_a_job_runs(
 
 
 def test_a_manager_that_never_starts_a_job_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_manager, "MOST_MESSAGES_WITHOUT_PROGRESS", 500)
+    monkeypatch.setattr(remote_manager, "MAX_MESSAGES_WITHOUT_PROGRESS", 500)
 
     class Waits(OneAtATime):
         def on_time_passed(self) -> None:
@@ -304,7 +304,7 @@ def test_pings_during_a_long_run_or_of_a_dead_machine_are_no_endless_conversatio
     job_1_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Job 0 is lost with machine 0, which never comes back; job 1 runs long, or arrives late."""
-    monkeypatch.setattr(remote_manager, "MOST_MESSAGES_WITHOUT_PROGRESS", 500)
+    monkeypatch.setattr(remote_manager, "MAX_MESSAGES_WITHOUT_PROGRESS", 500)
     world = world_of(run_s={1: 80_000.0}, outages=[Outage(0, 20.0, inf)])
     facts = Remote(world).run([job(0), job(1, job_1_s)])
     assert times_s(facts, "run_ended")[-1][0] >= 80_000.0

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
-from sil.outcome.paired import FEWEST_BLOCKS, MOST_CORRELATION, PairedDifferences, paired_differences
+from sil.outcome.paired import MAX_CORRELATION, MIN_BLOCKS, PairedDifferences, paired_differences
 from sil.outcome.statistics import interval
 from sil.report.analysis import Analysis
 from sil.report.figures import SHADES, SLOWDOWNS, WAITS, sizes
@@ -105,7 +105,7 @@ def test_the_interval_of_equally_large_blocks_is_nearly_students_of_their_means(
     limits = found.difference.low, found.difference.high
     assert limits == pytest.approx((expected.low, expected.high), abs=0.1 * width)
     assert by_job.difference.high - by_job.difference.low < width / 3, "as if jobs were independent"
-    assert (found.correlation or 0.0) < MOST_CORRELATION < (by_job.correlation or 0.0)
+    assert (found.correlation or 0.0) < MAX_CORRELATION < (by_job.correlation or 0.0)
 
 
 def test_the_interval_has_the_mean_of_the_population_as_often_as_it_says() -> None:
@@ -122,8 +122,8 @@ def test_the_interval_has_the_mean_of_the_population_as_often_as_it_says() -> No
 @pytest.mark.parametrize(
     ("n", "later_days", "is_given"),
     [
-        (FEWEST_BLOCKS, lambda days: days % 3, True),
-        (FEWEST_BLOCKS - 1, lambda days: days % 3, False),
+        (MIN_BLOCKS, lambda days: days % 3, True),
+        (MIN_BLOCKS - 1, lambda days: days % 3, False),
         (30, lambda days: days == 7, False),
         (30, lambda days: days % 10 == 7, False),
         (30, lambda days: 0 * days, False),
@@ -141,7 +141,7 @@ def test_an_interval_needs_eight_blocks_and_some_that_differ(n: int, later_days:
 
 def test_blocks_that_differ_at_random_are_seldom_told_apart() -> None:
     """Of intervals by a bootstrap, 8 to 10 % excluded a true difference of 0, with 8 blocks of a week."""
-    rng, false, days = np.random.default_rng(5), 0, np.arange(FEWEST_BLOCKS)
+    rng, false, days = np.random.default_rng(5), 0, np.arange(MIN_BLOCKS)
     for _ in range(tries := up_to(400)):
         later = days + 5 + rng.normal(0.0, 1.0, len(days))
         false += differences(days, days + 5, later, 1).difference.excludes_zero

@@ -21,8 +21,8 @@ from sil.report.figures import WAITS
 from sil.report.schedule_chart import packed, schedules
 from sil.report.schedule_levels import (
     FULL,
-    LEAST_BINS,
-    MOST_BINS,
+    MAX_BINS,
+    MIN_BINS,
     DrawnRuns,
     bins_needed,
     levels,
@@ -77,7 +77,7 @@ def schedules_of_six(draw: st.DrawFn) -> list[tuple[float, float, float, str]]:
 def test_cells_have_the_means_over_their_processors_and_their_time(
     rows: list[tuple[float, float, float, str]],
 ) -> None:
-    bins, bands = LEAST_BINS, 3  # two processors in each band
+    bins, bands = MIN_BINS, 3  # two processors in each band
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(levels_module, "BANDS", bands)
         ((n, cells),) = levels(DrawnRuns.of(jobs(rows), 0.0, []), SPAN_S, PROCESSORS, bins, 7)
@@ -101,8 +101,8 @@ def test_a_coarser_level_has_the_means_of_the_finer_one_and_cells_the_user_who_h
     table = jobs([(0, 0, 10, "0-5"), (0, 10, 40, "0-3"), (0, 10, 40, "4-5")], ["ann", "ben", "ann"])
     users = users_by_work([table])
     assert users == ["ann", "ben"], "60 + 60 and 120 processor-seconds, hence by name"
-    fine, coarse = levels(DrawnRuns.of(table, 0.0, users), SPAN_S, PROCESSORS, 4 * LEAST_BINS, 7)
-    assert (fine[0], coarse[0]) == (4 * LEAST_BINS, LEAST_BINS)
+    fine, coarse = levels(DrawnRuns.of(table, 0.0, users), SPAN_S, PROCESSORS, 4 * MIN_BINS, 7)
+    assert (fine[0], coarse[0]) == (4 * MIN_BINS, MIN_BINS)
     for bins, cells in (fine, coarse):
         by_user = cells["user"].reshape(PROCESSORS, bins)
         assert [users[k] for k in by_user[:, bins // 8]] == ["ann"] * 6
@@ -112,9 +112,9 @@ def test_a_coarser_level_has_the_means_of_the_finer_one_and_cells_the_user_who_h
 
 def test_levels_are_as_fine_as_the_number_of_rectangles_needs() -> None:
     assert bins_needed(8_000, 8_000, 128) == 0, "all runs are drawn one by one"
-    assert bins_needed(8_001, 8_000, 128) == LEAST_BINS
-    assert bins_needed(100_000, 8_000, 128) == 4 * LEAST_BINS
-    assert bins_needed(10**9, 8_000, 128) == MOST_BINS
+    assert bins_needed(8_001, 8_000, 128) == MIN_BINS
+    assert bins_needed(100_000, 8_000, 128) == 4 * MIN_BINS
+    assert bins_needed(10**9, 8_000, 128) == MAX_BINS
 
 
 @given(st.lists(st.integers(-(2**40), 2**40), max_size=50), st.booleans())

@@ -328,7 +328,7 @@ def test_reservations_do_not_depend_on_the_room_for_them(
     found = []
     for fewest in (1, 10_000):
         for module in (queue, releases, easy_rule, on_nodes, placement, reserving, timeline):
-            monkeypatch.setattr(module, "FEWEST", fewest)
+            monkeypatch.setattr(module, "MIN_SIZE", fewest)
         found.append(replay(tmp_path / "sacct.txt", "--scheduler", "conservative")["conservative"])
     assert found[0].equals(found[1])
     assert found[0]["waiting_time"].max() > 0

@@ -175,7 +175,7 @@ def test_a_long_outage_with_local_users_is_not_a_fault_and_is_reported(tmp_path:
 def test_a_permanent_outage_is_reported_with_the_waiting_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sil.world.harness.MOST_IDLE_ROUNDS", 500)
+    monkeypatch.setattr("sil.world.harness.MAX_IDLE_ROUNDS", 500)
     path, database = written(tmp_path), str(tmp_path / "lab.db")
     for command in (("init",), ("import", str(tmp_path / "site.toml")), ("state", "pc1", "down")):
         succeeded("db", *command, "--db", database)

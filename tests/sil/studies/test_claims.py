@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.time_shared.social_contract import MOST_CPU
+from scheduler.time_shared.social_contract import MAX_CPU
 from sil.outcome.statistics import Sample
 from sil.studies.cisne import claims as cisne
 from sil.studies.cisne import experiments
@@ -241,7 +241,7 @@ def test_eight_of_fifteen_cells_are_not_most() -> None:
                 20.0 + (1.0 if (name == "MPL") == ((policy, load) in better) else 0.0)
             )
         )
-        return about(cisne.claims_on_table_1({MOST_CPU: found}), "more accurate than MPL-MPL in most")
+        return about(cisne.claims_on_table_1({MAX_CPU: found}), "more accurate than MPL-MPL in most")
 
     assert better_in(8).verdict is Verdict.DOES_NOT_HOLD
     assert better_in(10).verdict is Verdict.HOLDS
@@ -252,7 +252,7 @@ def test_what_is_so_at_every_load_is_no_exception_at_one() -> None:
         found = deviations(
             lambda policy, load, name, mode: 20.0 + (1.0 if (name == "CPU") == (load in worse_at) else 0.0)
         )
-        return about(cisne.claims_on_table_1({MOST_CPU: found}), "exception is Normal with local load on all")
+        return about(cisne.claims_on_table_1({MAX_CPU: found}), "exception is Normal with local load on all")
 
     assert exception((1.0,)).verdict is Verdict.HOLDS
     assert exception(LOADS).verdict is Verdict.DOES_NOT_HOLD
@@ -264,7 +264,7 @@ def test_the_verdicts_of_both_predictors_and_of_other_limits_stand_side_by_side(
             30.0 if "BF" in policy and (mode == BLIND or load > LOADS[0]) else 20.0
         )
     )
-    claims = cisne.claims_on_table_1({MOST_CPU: found, inf: found})
+    claims = cisne.claims_on_table_1({MAX_CPU: found, inf: found})
     central = about(claims, "keep the FCFS order are more predictable")
     assert central.judged.verdict is Verdict.HOLDS
     assert central.inputs[AWARE].verdict is Verdict.PARTLY, "in 8 of 12 cells"

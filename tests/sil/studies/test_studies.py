@@ -345,7 +345,7 @@ def test_other_studies_have_no_perturbed_sites() -> None:
 
 @pytest.mark.long
 def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deviations, "LEAST_SEEDS", 2)
+    monkeypatch.setattr(deviations, "MIN_SEEDS", 2)
     monkeypatch.setattr(deviations, "CPU_LIMITS", ())
     found = deviations.table_1(2, Runner(Inline()))
     assert len(found.claims) == 25

@@ -30,7 +30,7 @@ FORK_SERVER = forkserver.ForkServer()
 """Another one than that of the testbed's workers, which has their hash seed."""
 FORK_SERVER.set_forkserver_preload(["tests.site_db.campaign.rehearsed"])
 LONGEST_S = 60.0
-MOST_TRIES, BETWEEN_TRIES_S = 40, 0.05
+MAX_TRIES, BETWEEN_TRIES_S = 40, 0.05
 """At the end, as if there were more batches."""
 SNAPSHOT_EVERY = 40
 """So that there are many."""
@@ -128,7 +128,7 @@ def record(address: Address, work: Work, fault: Fault, tell: Connection) -> None
             tell.send(("says", str(trouble)))
         tell.send(("recorded", k + 1 - len(recorder.waiting)))
     fault.end()
-    for _ in range(MOST_TRIES):
+    for _ in range(MAX_TRIES):
         recorder.write()
         if not recorder.waiting:
             break

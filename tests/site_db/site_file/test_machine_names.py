@@ -144,7 +144,7 @@ def test_consecutive_names_are_folded_into_a_range(names: list[str], folded: lis
 
 @pytest.mark.parametrize("width", [1, 6])
 def test_a_folded_range_never_exceeds_the_readable_maximum(width: int) -> None:
-    names = [f"n{number:0{width}}" for number in range(machine_names.MOST + 5)]
+    names = [f"n{number:0{width}}" for number in range(machine_names.MAX_IN_RANGE + 5)]
     folded = machine_names.fold(names)
     assert len(folded) == 2
     assert machine_names.expand(folded) == names

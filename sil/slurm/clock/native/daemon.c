@@ -41,7 +41,7 @@ __attribute__((constructor)) static void begin(void) {
     if (!(is_daemon = role && !strcmp(role, "daemon"))) return;
     setenv("SIL_CLOCK_ROLE", "driven", 1);
     uint32_t k = __atomic_load_n(&shared->n_processes, __ATOMIC_SEQ_CST);
-    if (k == MOST_PROCESSES) abort();
+    if (k == MAX_PROCESSES) abort();
     shared->processes[k] = getpid(); /* daemons are started one after another */
     __atomic_store_n(&shared->n_processes, k + 1, __ATOMIC_SEQ_CST);
 }
@@ -114,13 +114,13 @@ static void note(const char *thread, const char *function, int64_t length_us) {
         struct unknown *known = &shared->unknown[k];
         if (known->length_us == length_us && !strcmp(known->thread, thread) && !strcmp(known->function, function)) break;
     }
-    if (k == n && n < MOST_UNKNOWN) {
+    if (k == n && n < MAX_UNKNOWN) {
         struct unknown *new = &shared->unknown[shared->n_unknown++];
         strncpy(new->thread, thread, NAME_SIZE - 1);
         strncpy(new->function, function, NAME_SIZE - 1);
         new->length_us = length_us;
     }
-    if (k < MOST_UNKNOWN) shared->unknown[k].times++;
+    if (k < MAX_UNKNOWN) shared->unknown[k].times++;
     __atomic_store_n(&shared->locked, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -152,7 +152,7 @@ static int changed(struct wait *wait, uint32_t from, uint32_t to) {
 }
 
 static struct wait *begin_wait(int64_t since_us, int64_t due_us, const void *condition, enum pace pace) {
-    for (uint32_t k = 0; k < MOST_WAITS; k++) {
+    for (uint32_t k = 0; k < MAX_WAITS; k++) {
         struct wait *wait = &shared->waits[k];
         if (!changed(wait, FREE, CLAIMED)) continue;
         wait->process = getpid();

@@ -22,8 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_THREADS 1024
-#define MOST_HANDLES 16
+#define MAX_THREADS 1024
+#define MAX_HANDLES 16
 #define LONGEST_POLL_US (60 * SECOND_US)
 #define SPIN_NS 200000      /* look as often as possible for so long, */
 #define LONGEST_NAP_NS 2000000 /* then sleep for an eighth of the time that it took, at most as long */
@@ -40,14 +40,14 @@ struct daemon {
     int64_t used_ns; /* of it, before threads were asked */
     int64_t rested_ns; /* of it, when all were quiet the last time */
     int n;
-    struct thread { int id, file; } threads[MOST_THREADS]; /* with the files that say what they do */
+    struct thread { int id, file; } threads[MAX_THREADS]; /* with the files that say what they do */
 };
 
 struct driver {
     struct clock *clock;
     int n_known; /* of the processes in the clock's file */
     int n;
-    struct daemon daemons[MOST_PROCESSES + 2];
+    struct daemon daemons[MAX_PROCESSES + 2];
 };
 
 static int64_t read_ns(clockid_t clock) {
@@ -78,7 +78,7 @@ int sil_clock_watch(struct driver *driver, pid_t process, enum kind kind) {
     struct daemon *daemon = &driver->daemons[driver->n];
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", process);
-    if (driver->n == MOST_PROCESSES + 2 || clock_getcpuclockid(process, &daemon->cpu)) return -1;
+    if (driver->n == MAX_PROCESSES + 2 || clock_getcpuclockid(process, &daemon->cpu)) return -1;
     if ((daemon->alive = (int) syscall(SYS_pidfd_open, process, 0)) < 0) return -1;
     if ((daemon->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0) return -1;
     if (!(daemon->listing = fdopendir(daemon->folder))) return -1;
@@ -122,7 +122,7 @@ void sil_clock_close(struct driver *driver) {
 static void find_threads(struct daemon *daemon) {
     forget_threads(daemon);
     rewinddir(daemon->listing);
-    for (struct dirent *entry; daemon->n < MOST_THREADS && (entry = readdir(daemon->listing));) {
+    for (struct dirent *entry; daemon->n < MAX_THREADS && (entry = readdir(daemon->listing));) {
         char path[32];
         if (entry->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "%.16s/stat", entry->d_name);
@@ -182,11 +182,11 @@ static int all_quiet(struct driver *driver) {
 
 /* Look for up to `nap_ns` whether a daemon has ended or one of `handles` is readable; else REACHED. */
 static enum outcome look(struct driver *driver, const int *handles, int n_handles, int64_t nap_ns) {
-    struct pollfd found[MOST_PROCESSES + 2 + MOST_HANDLES];
+    struct pollfd found[MAX_PROCESSES + 2 + MAX_HANDLES];
     int n = 0;
     for (int k = 0; k < driver->n; k++)
         found[n++] = (struct pollfd){driver->daemons[k].is_guest ? -1 : driver->daemons[k].alive, POLLIN, 0};
-    for (int k = 0; k < n_handles && k < MOST_HANDLES; k++) found[n++] = (struct pollfd){handles[k], POLLIN, 0};
+    for (int k = 0; k < n_handles && k < MAX_HANDLES; k++) found[n++] = (struct pollfd){handles[k], POLLIN, 0};
     struct timespec nap = {0, nap_ns};
     if (ppoll(found, n, &nap, NULL) <= 0) return REACHED;
     for (int k = 0; k < driver->n; k++) if (found[k].revents) return DIED;
@@ -267,7 +267,7 @@ void sil_clock_charge(struct driver *driver, double factor) {
 int sil_clock_rule(struct driver *driver, const char *thread, const char *function, int64_t least_us, int64_t most_us,
                    int pace) {
     struct clock *clock = driver->clock;
-    if (clock->n_rules == MOST_RULES) return -1;
+    if (clock->n_rules == MAX_RULES) return -1;
     struct rule *rule = &clock->rules[clock->n_rules];
     snprintf(rule->thread, NAME_SIZE, "%s", thread);
     snprintf(rule->function, NAME_SIZE, "%s", function);

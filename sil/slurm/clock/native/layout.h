@@ -4,10 +4,10 @@
 #include <stdint.h>
 
 #define MAGIC 0x316b636f6c63u
-#define MOST_WAITS 1024
-#define MOST_PROCESSES 8
-#define MOST_RULES 64
-#define MOST_UNKNOWN 64
+#define MAX_WAITS 1024
+#define MAX_PROCESSES 8
+#define MAX_RULES 64
+#define MAX_UNKNOWN 64
 #define NAME_SIZE 16
 #define SECOND_US 1000000
 
@@ -55,12 +55,12 @@ struct clock {
     uint64_t order;
     uint32_t n_waits;      /* waits that have been used: one more than the highest index */
     uint32_t n_processes;
-    int32_t processes[MOST_PROCESSES];
+    int32_t processes[MAX_PROCESSES];
     uint32_t n_rules, n_unknown;
     uint32_t waits_really; /* a timer was set, or a daemon waits in another way that is not simulated */
     uint32_t locked;       /* while what is unknown is noted */
-    struct rule rules[MOST_RULES];
-    struct unknown unknown[MOST_UNKNOWN];
-    struct wait waits[MOST_WAITS];
+    struct rule rules[MAX_RULES];
+    struct unknown unknown[MAX_UNKNOWN];
+    struct wait waits[MAX_WAITS];
 };
 #endif
