@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Generator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +25,15 @@ from tests.prepared import compile_changed, prepare_for_workers
 os.environ["TERM"] = "xterm-256color"
 for variable in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(variable, None)
+
+# A large file system in memory is quicker where thousands of small databases are made.
+IN_MEMORY, ENOUGH = "/dev/shm", 4 << 30
+if (
+    "TMPDIR" not in os.environ
+    and os.access(IN_MEMORY, os.W_OK)
+    and shutil.disk_usage(IN_MEMORY).free > ENOUGH
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
 
 # No deadline: machines under test are shared and slow at times.
 settings.register_profile("ours", deadline=None, max_examples=up_to(100))

@@ -87,6 +87,7 @@ def test_only_what_has_changed_is_compiled_again(clone: Path) -> None:
     assert {name for name in first if again[name] != first[name]} == {"counts"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
 def test_an_index_out_of_bounds_raises_where_it_is_checked(clone: Path) -> None:
     run(clone, "hatch_build.py", SIL_BOUNDS_CHECKS="1")

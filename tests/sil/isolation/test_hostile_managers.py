@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId
@@ -13,7 +14,7 @@ from scheduler.rules import KNOWN_NODES, KNOWN_RESOURCE, MAKES_PROGRESS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
-from sil.trace.facts import Fact
+from sil.trace.facts import TRACE, Fact
 from sil.world.events import SimClock
 from sil.world.guard import manager
 from sil.world.guard.faults import SchedulerFault
@@ -31,14 +32,14 @@ REPLAY = Replay(log_of(FIVE, 3), decision_limit_s=2.0, engine=Engine.HARNESS)
 
 @pytest.mark.parametrize("name", hostile_managers.RULES)
 def test_its_fault_is_the_last_fact_and_names_the_rule(name: str, tmp_path: Path) -> None:
-    scheduler = resolve(f"{hostile_managers.__name__}:{name}")
-    *_, last = REPLAY.facts(scheduler, tmp_path / "printed").to_dicts()
+    results = REPLAY.run(resolve(f"{hostile_managers.__name__}:{name}"), tmp_path)
+    *_, last = pl.read_parquet(tmp_path / TRACE).to_dicts()
     rule, broken = hostile_managers.RULES[name], last["detail"] if last["event"] == Fact.FAULT else None
     assert broken == rule, last["message"]
     if rule is not None:
         assert len(last["message"]) < 2_000
         assert last["job"] in (None, *range(1, 6), 999)
-    assert REPLAY.results(scheduler, tmp_path / "printed").fault is None or rule is not None
+    assert results.fault is None or rule is not None
 
 
 @pytest.mark.parametrize("rule", ON_TWO)
