@@ -79,43 +79,22 @@ def earlier(facts: pl.DataFrame) -> pl.DataFrame:
 
 TINY_SITE = """
 name = "tiny"
-
-[[machine_classes]]
-name = "fast"
-
-[[machine_classes]]
-name = "slow"
-
-[[machines]]
-names = ["f[1-2]"]
-machine_class = "fast"
-
-[[machines]]
-names = ["s[1-2]"]
-machine_class = "slow"
-
-[[interconnects]]
-name = "lan"
-bandwidth_mbit_per_s = 100
-
-[[clusters]]
-name = "pair"
-members = ["f1", "f2"]
-interconnects = ["lan"]
+machine_classes = [{ name = "fast" }, { name = "slow" }]
+machines = [
+  { names = ["f[1-2]"], machine_class = "fast" },
+  { names = ["s[1-2]"], machine_class = "slow" },
+]
+interconnects = [{ name = "lan", bandwidth_mbit_per_s = 100 }]
+clusters = [{ name = "pair", members = ["f1", "f2"], interconnects = ["lan"] }]
 
 [[job_classes]]
 name = "short"
-[job_classes.sequential_s]
-fast = 10
-slow = 30
-[job_classes.parallel_s]
-pair = 6
+sequential_s = { fast = 10, slow = 30 }
+parallel_s = { pair = 6 }
 
 [[job_classes]]
 name = "long"
-[job_classes.sequential_s]
-fast = 100
-slow = 300
+sequential_s = { fast = 100, slow = 300 }
 """
 
 TINY_EXPERIMENT = """

@@ -26,30 +26,13 @@ from tests.site_db.site_texts import a_run, changed, read, refusal
 
 SLOTTED = """
 name = "slotted"
-
-[[machine_classes]]
-name = "node"
-
-[[machines]]
-names = ["n[1-2]"]
-machine_class = "node"
-slots = 2
-
-[[machines]]
-names = ["single"]
-machine_class = "node"
-
-[[clusters]]
-name = "pair"
-members = ["n[1-2]"]
-least_share = 0.5
-
-[[job_classes]]
-name = "work"
-[job_classes.sequential_s]
-node = 10
-[job_classes.parallel_s]
-pair = 6
+machine_classes = [{ name = "node" }]
+machines = [
+  { names = ["n[1-2]"], machine_class = "node", slots = 2 },
+  { names = ["single"], machine_class = "node" },
+]
+clusters = [{ name = "pair", members = ["n[1-2]"], least_share = 0.5 }]
+job_classes = [{ name = "work", sequential_s = { node = 10 }, parallel_s = { pair = 6 } }]
 """
 SINGLE, PAIR = 4, 5
 """As schedulers number them, after n1/1, n1/2, n2/1 and n2/2."""

@@ -533,9 +533,9 @@ def test_mismatched_ready_times_are_rejected(text: str, expected: str, here: Pat
 
 
 def test_an_error_in_a_site_file_is_reported_with_its_line(here: Path) -> None:
-    path = tiny_experiment(here, site_text=TINY_SITE.replace("fast = 10\nslow", "fast = -10\nslow"))
+    path = tiny_experiment(here, site_text=TINY_SITE.replace("fast = 10,", "fast = -10,"))
     sentence = the_sentence(sil("run", path, "--out", "out"))
-    assert "tiny.toml, line 30: job_classes[0].sequential_s.fast = -10" in sentence
+    assert "tiny.toml, line 13: job_classes[0].sequential_s.fast = -10" in sentence
 
 
 def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path) -> None:

@@ -284,6 +284,6 @@ def test_random_problems_of_impossible_size_are_refused_with_an_estimate() -> No
 
 
 def test_a_site_with_impossible_numbers_of_slots_is_refused_with_an_estimate(tiny: Path) -> None:
-    (tiny / "tiny.toml").write_text(TINY_SITE.replace("[[machines]]", "[[machines]]\nslots = 2000000000", 1))
+    (tiny / "tiny.toml").write_text(TINY_SITE.replace("{ names", "{ slots = 2000000000, names", 1))
     (tiny / "e.toml").write_text(EXPERIMENT + "[workload]\njobs = 3\n")
     assert "slots of the site 'tiny': this takes" in the_sentence(sil("run", "e.toml"))

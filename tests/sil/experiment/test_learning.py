@@ -335,7 +335,7 @@ def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(
 ) -> None:
     teach(engine, 10.0)
     teach(engine, 100.0, job_class="long")
-    commands = TINY_SITE.replace("sequential_s]\nfast = 100\nslow = 300", 'commands]\nfast = "long"')
+    commands = TINY_SITE.replace("sequential_s = { fast = 100, slow = 300 }", 'commands = { fast = "long" }')
     (tmp_path / "tiny.toml").write_text(commands)
     with Session(engine) as session, session.begin():
         put_site(session, read_site_file(tmp_path / "tiny.toml"))

@@ -13,7 +13,7 @@ from sil.site.site_in_use import SiteInUse
 from tests.builders import TINY_SITE
 from tests.sil.site.test_notional import imagined
 
-ONLY_SINGLE = TINY_SITE.replace("[job_classes.parallel_s]\npair = 6\n", "")
+ONLY_SINGLE = TINY_SITE.replace("parallel_s = { pair = 6 }\n", "")
 
 
 def workload(per_second: float, **mix: float) -> WorkloadTable:
@@ -39,7 +39,7 @@ def test_capacity_is_the_work_that_machines_do_per_second(tmp_path: Path) -> Non
 
 def test_jobs_are_assigned_by_comparative_advantage(tmp_path: Path) -> None:
     # Only short ones profit from the fast machines here, so the long ones go to the slow.
-    site = ONLY_SINGLE.replace("fast = 100\nslow = 300", "fast = 100\nslow = 100")
+    site = ONLY_SINGLE.replace("slow = 300", "slow = 100")
     found = load(workload(0.1, short=0.8, long=0.2), imagined(tmp_path, site_text=site))
     assert found is not None
     # Short: 0.08 jobs/s x 10 s = 0.8 on two machines; long: 0.02 x 100 = 2 on two; balanced, rho x 4 machines
@@ -68,7 +68,7 @@ def test_jobs_that_all_arrive_at_the_start_cause_no_overload(tmp_path: Path) -> 
 
 
 def test_a_class_without_a_machine_is_an_infinite_load(tmp_path: Path) -> None:
-    only_fast = TINY_SITE.replace("fast = 100\nslow = 300", "fast = 100")
+    only_fast = TINY_SITE.replace(", slow = 300", "")
     gone = NotionalTable(remove="2 x fast").model_dump(include={"remove"})
     found = load(workload(0.001, long=1.0), imagined(tmp_path, gone, site_text=only_fast))
     assert found == Load(float("inf"), "long")

@@ -138,11 +138,12 @@ def test_a_cluster_that_loses_members_slows_down_and_an_empty_one_is_removed(tmp
 
 def test_upgraded_machines_keep_their_names_and_their_cluster_gets_new_times(tmp_path: Path) -> None:
     slower = TINY_SITE.replace('names = ["f[1-2]"]', 'names = ["f[1-2]", "g[1-2]"]')
-    slower += '\n[[clusters]]\nname = "other"\nmembers = ["s1", "s2"]\ninterconnects = ["lan"]\n'
+    other = '{ name = "other", members = ["s1", "s2"], interconnects = ["lan"] }'
+    slower = slower.replace("clusters = [", f"clusters = [{other}, ")
     in_use = imagined(tmp_path, {"upgrade": "2 x slow to fast"}, site_text=slower)
     machines = {"f1": 10, "f2": 10, "g1": 10, "g2": 10, "s1": 10, "s2": 10, "pair": 6}
     assert seconds(in_use, "short") == machines, "the other cluster was in no parallel use"
-    used = slower.replace("pair = 6", "pair = 6\nother = 25")
+    used = slower.replace("pair = 6", "pair = 6, other = 25")
     in_use = imagined(tmp_path, {"upgrade": "2 x slow to fast"}, site_text=used)
     # a is 0.2 on the pair and (2 x 25 / 30 - 1) on the other: 13/30 in the mean; S(2) = 2 / (1 + 13/30).
     assert seconds(in_use, "short")["other"] == pytest.approx(10 * (1 + 13 / 30) / 2)

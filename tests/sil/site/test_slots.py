@@ -55,44 +55,18 @@ pytestmark = pytest.mark.usefixtures("without_reports", "in_this_process")
 
 ONE_MACHINE = """
 name = "tiny"
-
-[[machine_classes]]
-name = "node"
-
-[[machines]]
-names = ["n01"]
-machine_class = "node"
-slots = 64
-
-[[job_classes]]
-name = "hour"
-[job_classes.sequential_s]
-node = 3600
+machine_classes = [{ name = "node" }]
+machines = [{ names = ["n01"], machine_class = "node", slots = 64 }]
+job_classes = [{ name = "hour", sequential_s = { node = 3600 } }]
 """
 SLOTTED = """
 name = "tiny"
-
-[[machine_classes]]
-name = "node"
-
-[[machines]]
-names = ["n[1-2]"]
-machine_class = "node"
-slots = 4
-
-[[clusters]]
-name = "pair"
-members = ["n[1-2]"]
-least_share = 0.5
-
-[[job_classes]]
-name = "work"
-[job_classes.sequential_s]
-node = 100
-[job_classes.parallel_s]
-pair = 20
+machine_classes = [{ name = "node" }]
+machines = [{ names = ["n[1-2]"], machine_class = "node", slots = 4 }]
+clusters = [{ name = "pair", members = ["n[1-2]"], least_share = 0.5 }]
+job_classes = [{ name = "work", sequential_s = { node = 100 }, parallel_s = { pair = 20 } }]
 """
-ALONE = SLOTTED.replace("[job_classes.parallel_s]\npair = 20\n", "")
+ALONE = SLOTTED.replace(", parallel_s = { pair = 20 }", "")
 N1_FAILS = '\n[[outages]]\nmachine = "n1"\nfrom_s = 50\nto_s = 500\n'
 
 
@@ -379,7 +353,9 @@ def test_an_added_machine_of_a_new_class_has_the_slots_that_are_given(tmp_path: 
 
 
 def test_the_slots_of_a_class_with_different_ones_have_to_be_given(tmp_path: Path) -> None:
-    mixed = ALONE + '\n[[machines]]\nnames = ["n3"]\nmachine_class = "node"\nslots = 2\n'
+    mixed = ALONE.replace(
+        "machines = [", 'machines = [{ names = ["n3"], machine_class = "node", slots = 2 }, '
+    )
     with pytest.raises(InapplicableChange, match="class 'node' have 2 or 4 slots; give 'slots'"):
         imagined(tmp_path, {"add": "1 x node"}, site_text=mixed)
     assert slots_of(imagined(tmp_path, {"add": "1 x node", "slots": 2}, site_text=mixed))["new-node-1"] == 2
