@@ -12,6 +12,7 @@ from sil.planning.demand import any_runs_on
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import GoalTable, Mistakes, Plan
 from sil.planning.sites import OnSite
+from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.scenario import Scenario
 from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
 from sil.site.what_if_site import InapplicableChange
@@ -47,7 +48,7 @@ def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Se
 def _of_goal(k: int, goal: GoalTable, today: Scenario) -> Mistakes:
     """The mistakes in a goal: jobs that never arrive, and metrics that the site does not have."""
     classes, queues = _arriving(today)
-    has_nodes, metric = today.in_use.has_nodes, f"the goal is {goal.metric}, and"
+    has_nodes, metric = isinstance(today, NodesScenario), f"the goal is {goal.metric}, and"
     if goal.partition is not None and not has_nodes:
         sentence = f"the goal is of the partition '{goal.partition}', and the site has none; leave it out"
         yield ("goals", k, "partition"), sentence
@@ -77,7 +78,7 @@ def _arriving(today: Scenario) -> tuple[list[str], list[str]]:
         return list(classes), list(dict.fromkeys(queue_of(log.requests[k]) for k in used))
     workload = today.experiment.drawn
     names = list(workload.mix) or [job_class.name for job_class in in_use.site.job_classes]
-    if in_use.has_nodes and not today.experiment.queues and not in_use.file.queues:
+    if isinstance(today, NodesScenario) and not today.has_queues:
         requests = requests_at(in_use.file, cluster_of(in_use.file))
         return names, list(dict.fromkeys(queue_of(requests[name]) for name in names))
     return names, list(workload.queues) or [in_use.queues[0][0].name]

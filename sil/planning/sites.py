@@ -74,16 +74,11 @@ class OnSite:
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
 
-    def _on_nodes(self, option: Option) -> NodesScenario:
-        scenario = self.scenario(option)
-        assert isinstance(scenario, NodesScenario)
-        return scenario
-
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
         scenario, mark = self._scenario(option)
         log, refusals = scenario.in_use.log, None
-        if scenario.in_use.has_nodes:
-            refusals = partial(refused_shares, self._on_nodes(option).at(0, replication))
+        if isinstance(scenario, NodesScenario):
+            refusals = partial(refused_shares, scenario.at(0, replication))
         return OptionRun(
             self.plan,
             mark,
@@ -99,9 +94,9 @@ class OnSite:
 
     def load(self, option: Option) -> Load | None:
         """The load with an option; None if all jobs are submitted at the beginning."""
-        scenario = self.scenario(option)
-        if scenario.in_use.has_nodes:
-            return load_on_nodes(self._on_nodes(option), self._on_nodes(AS_IT_IS))
+        scenario, today = self.scenario(option), self.scenario(AS_IT_IS)
+        if isinstance(scenario, NodesScenario) and isinstance(today, NodesScenario):
+            return load_on_nodes(scenario, today)
         return load(scenario.experiment.drawn, scenario.in_use)
 
     def requests(self) -> list[Request]:
@@ -116,7 +111,8 @@ class OnSite:
         """The option without offers that no job of the forecast can use, whatever happens in a run: built-in
         schedulers do not see nodes on which no job can run; others, and failures, may."""
         plan, is_ours = self.plan, self._find(scheduler).is_built_in
-        if not is_ours or plan.failures or plan.messages or plan.crashes or not self.in_use(option).has_nodes:
+        is_on_nodes = isinstance(self.scenario(option), NodesScenario)
+        if not is_ours or plan.failures or plan.messages or plan.crashes or not is_on_nodes:
             return option
         for k in dict.fromkeys(option.offers):
             counts = (0 if n == k else option.offers.count(n) for n in range(len(plan.offers)))

@@ -104,6 +104,20 @@ def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
     assert (effect.gain.half_width or 0.0) < (four_s - five_s) / 3, "the interval says something"
 
 
+def test_where_schedulers_map_jobs_to_slots_of_nodes_more_of_them_shorten_turnaround(tmp_path: Path) -> None:
+    of = plan(
+        schedulers=["mct"],
+        goals=[{"metric": "mean_turnaround"}],
+        workload={"jobs": 40, "arrivals": {"kind": "poisson", "jobs_per_quantum": 3.2, "quantum_s": 100}},
+        offers=[{"name": "a node", "changes": ["1 x node"], "price": 1.0}],
+        **FEW,
+    )
+    site = ONE_NODE.replace("processors = 4", "processors = 4, slots = 4")
+    (answer,) = answers_of(tmp_path, of, site).answers
+    assert answer.marginal is not None
+    assert answer.marginal.effects[0].gain.mean > 0.0
+
+
 @pytest.mark.long
 @pytest.mark.processes
 def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
