@@ -110,6 +110,7 @@ class Job(NamedTuple):
     * `limit_s`: the turnaround limit that it requests.
     * `estimate_s`: the user's estimate, an upper bound of its run time.
     * `request`: what it requests of nodes with cores, memory and GPUs.
+    * `account`, `qos`: the account that is charged, and the quality of service, as in Slurm; empty = unknown.
     """
 
     id: JobId
@@ -124,6 +125,8 @@ class Job(NamedTuple):
     limit_s: float | None = None
     estimate_s: float | None = None
     request: Request | None = None
+    account: str = ""
+    qos: str = ""
 
 
 @dataclass(frozen=True, slots=True)

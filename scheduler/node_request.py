@@ -122,6 +122,21 @@ class Request:
             raise ValueError(f"{self}; expected amounts of 0 or more")
 
     @property
+    def specification(self) -> Hashable:
+        """A key that is equal for requests that differ at most in their number of chunks."""
+        return (
+            self.cores,
+            self.memory_mib,
+            self.gpus,
+            _in_order(self.others),
+            self.most_on_node,
+            self.exclusive,
+            self.features,
+            self.partitions,
+            _in_order(self.site_resources),
+        )
+
+    @property
     def where(self) -> str:
         """Its partitions as part of a sentence: " in partition batch or debug"; empty for any node."""
         return f" in partition {' or '.join(sorted(self.partitions))}" if self.partitions else ""
@@ -180,6 +195,10 @@ class Request:
         if self.chunks == 1:
             return f"1 {noun} with {', '.join(each)}{whole}{once}"
         return f"{self.chunks} {noun}s with {', '.join(each)} each{whole}{once}"
+
+
+def _in_order(amounts: Mapping[str, int]) -> Hashable:
+    return tuple(sorted(amounts.items())) if amounts else ()
 
 
 def most_chunks(request: Request, there: Sequence[tuple[Node, int]]) -> int:

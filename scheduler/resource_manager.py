@@ -29,6 +29,7 @@ from scheduler.ports import (
     RuntimeEstimator,
     arguments_of,
 )
+from scheduler.priority.policy import SitePolicy
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 NOT_YET_CONSIDERED = "no round has looked at it yet"
@@ -88,6 +89,8 @@ class OnFreeNodes:
     """The partitions by name; those of nodes that are not listed have no limits."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
     """The amounts of resources of the whole site, like software licences, by name."""
+    policy: SitePolicy | None = None
+    """The order of service and the limits of jobs, on nodes with cores; None: by arrival, without limits."""
 
     @property
     def n_places(self) -> int:

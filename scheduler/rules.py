@@ -135,6 +135,7 @@ PREEMPTS_RUNNING_RUNS = "preempts-running-runs"
 KNOWN_NODES = "known-nodes"
 ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
 NODES_FREE = "nodes-free"
+WITHIN_LIMITS = "within-limits"
 SOCIAL_CONTRACT = "social-contract"
 
 RIGHT_KIND = "right-kind"
@@ -180,7 +181,10 @@ _OF_A_NODE_SCHEDULE = {
 RULES_OF = {
     Kind.MAPPING: _OF_A_SCHEDULE | RULES_OF_CONDUCT,
     Kind.FREE_NODES: _OF_A_NODE_SCHEDULE
-    | {NODES_FREE: "a job gets nodes that are free, and each node goes to one job"}
+    | {
+        NODES_FREE: "a job gets nodes that are free, and each node goes to one job",
+        WITHIN_LIMITS: "no start exceeds a limit of the site's policy",
+    }
     | RULES_OF_CONDUCT,
     Kind.TIME_SHARED: _OF_A_NODE_SCHEDULE
     | {SOCIAL_CONTRACT: "no start exceeds the parallel MPL, memory or CPU that a node allows"}

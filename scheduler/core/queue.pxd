@@ -27,7 +27,7 @@ cdef class Queue:
     cpdef Py_ssize_t arrived(self, long job, long size, long kind, double estimate_s, double since_s) except -1
     cdef void begin(self, Py_ssize_t slot, long released, double now_s, double end_s) except *
     cdef void give_back(self, Py_ssize_t slot) except *
-    cpdef void ended(self, Py_ssize_t slot) except *
+    cpdef void ended(self, Py_ssize_t slot, double now_s) except *
     cpdef void released(self, Py_ssize_t slot, double now_s) except *
     cpdef Py_ssize_t overdue(self, double now_s)
     cpdef void extend_estimate(self, double takes_s, double now_s) except *

@@ -92,7 +92,7 @@ class Queue:
             self.releases.remove(self.end_s[slot], self.run[slot])
             self.give_nodes_back(slot)
 
-    def ended(self, slot: int) -> None:
+    def ended(self, slot: int, now_s: float) -> None:
         """Free the slot of a run that has ended."""
         self.give_back(slot)
         self.spare[self.n_spare] = slot

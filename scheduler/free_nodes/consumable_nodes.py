@@ -22,17 +22,18 @@ from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_set import NodeSet
+from scheduler.priority.claims import Claims
 
 T = TypeVar("T", np.int64, np.float64)
 
 Key = tuple[int, float, JobId]
-"""A job's key in order of service: the rank of its queue, its arrival, and its id."""
+"""A job's key in order of service without priorities: the rank of its queue, its arrival, and its id."""
 
 
 class WaitingRequests(Waiting[OnNodes]):
     """Waiting jobs in order of service, and their requests as columns.
 
-    Queues are served by rank from 0 on, and the jobs of a queue by arrival, then id."""
+    Queues are served by rank from 0 on, and the jobs of a queue by priority, arrival, then id."""
 
     def slot_at(self, i: int) -> int:
         return int(self._queue.in_order[i])
@@ -111,16 +112,24 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     """
 
     def __init__(
-        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+        self,
+        nodes: Sequence[Node],
+        site_resources: Mapping[str, int] = MappingProxyType({}),
+        claims: Claims | None = None,
     ) -> None:
-        self.nodes = NodeResources(nodes, site_resources)
+        self.nodes, self.claims = NodeResources(nodes, site_resources), claims
         super().__init__(len(nodes), OnNodes(self.nodes.state, QueueCodes()))
+        if claims is not None:
+            self.queue.service = claims.service
         self.waiting = WaitingRequests(self.queue)
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
         assert request is not None
         self.queue.next_rank = rank
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
+
+    def set_in_order(self, now_s: float) -> None:
+        self.queue.set_in_order(now_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""

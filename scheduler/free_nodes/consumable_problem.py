@@ -6,12 +6,13 @@ identical nodes: the bookkeeping that one-pass algorithms share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from scheduler.core.arrays import Flags
+from scheduler.core.arrays import Flags, Ints
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.messages import plural
@@ -23,7 +24,7 @@ from scheduler.node_resources.state import NodeResources, Trial, mistake_in, row
 from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem, first_violation
-from scheduler.rules import NODES_FREE, AllOthers, Kind, Violation
+from scheduler.rules import NODES_FREE, WITHIN_LIMITS, AllOthers, Kind, Violation
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:
@@ -101,6 +102,13 @@ class ConsumableNodesProblem(SchedulingProblem):
             "releases": np.array([releases.ends_s, releases.runs]),
         }
 
+    def limit(self, i: int, starts: Sequence[Start]) -> str | None:
+        """The limit for which job i waits, when these jobs have started; None if it does not."""
+        standing = Standing(self.free_nodes)
+        for start in starts:
+            standing.take(start.job)
+        return standing.limit(i)
+
     def room(self, selection: str = "first_fit") -> ConsumableRoom:
         """What is free, for a pass over the jobs."""
         return ConsumableRoom(self, selection)
@@ -108,8 +116,13 @@ class ConsumableNodesProblem(SchedulingProblem):
     def violation(self, answer: object) -> Violation | None:
         state = self.free_nodes.nodes
 
+        standing = Standing(self.free_nodes)
+
         def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
             kind, chunks = self.free_nodes.waiting.request_of(i)
+            if (limit := standing.limit(i)) is not None:
+                return Violation(WITHIN_LIMITS, job.id, f"job {job.id} cannot start: {limit}")
+            standing.take(i)
             lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
             if lacking is not None:
                 return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
@@ -136,6 +149,41 @@ FreeNodesScheduler = Scheduler[FreeNodesProblem | ConsumableNodesProblem, NodeSc
 """A scheduler for nodes; one for identical nodes gets problems of the first kind only."""
 
 
+class Standing:
+    """How far jobs are from the limits of the site's policy, with those that start in a pass."""
+
+    def __init__(self, nodes: ConsumableNodes) -> None:
+        self._waiting, self._of = nodes.waiting, nodes.claims
+        self._started: defaultdict[int, float] = defaultdict(float)
+
+    @property
+    def claims(self) -> Ints:
+        """(n,) the claim of each job, 0 without a policy."""
+        slots = self._waiting.slots
+        return slots * 0 if self._of is None else np.asarray(self._of.service.claim)[slots]
+
+    def limit(self, i: int) -> str | None:
+        """The limit for which job i has to wait, in Slurm's words and in figures; None if it does not."""
+        if self._of is None:
+            return None
+        service = self._of.service
+        for limit, amount in service.table(service.claim[self._waiting.slot_at(i)]):
+            started = self._started[limit]
+            if service.exceeds(limit, started + amount):
+                used, most = service.used[limit] + started, service.most[limit]
+                reason, whose = self._of.reasons[limit]
+                figures = f"{used:,.10g} of {most:,.10g} in use, it adds {amount:,.10g}"
+                return f"it waits for {reason} of {whose}: {figures}"
+        return None
+
+    def take(self, i: int) -> None:
+        """Count a job that starts."""
+        if self._of is not None:
+            service = self._of.service
+            for limit, amount in service.table(service.claim[self._waiting.slot_at(i)]):
+                self._started[limit] += amount
+
+
 class ConsumableRoom:
     """What is free, less what jobs got in a pass: a copy, so that the problem does not change. Costs O(N)."""
 
@@ -146,27 +194,32 @@ class ConsumableRoom:
         self._problem, self._waiting = problem, problem.free_nodes.waiting
         self._nodes = problem.free_nodes.nodes.alongside()
         self._placement = Placement(self._nodes, selection_by_name(selection))
+        self._standing = Standing(problem.free_nodes)
+        self.limit = self._standing.limit
 
     def fits(self, i: int) -> bool:
-        return self._nodes.fits(*self._waiting.request_of(i))
+        return self.limit(i) is None and self._nodes.fits(*self._waiting.request_of(i))
 
-    def requests(self) -> list[tuple[int, int]]:
-        """A key of the request of each job: equal for equal requests."""
-        return list(zip(self._waiting.kinds.tolist(), self._waiting.chunks.tolist(), strict=True))
+    def requests(self) -> list[tuple[int, int, int]]:
+        """A key of the request of each job: equal for equal requests under the same limits."""
+        columns = self._waiting.kinds, self._waiting.chunks, self._standing.claims
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def sentence(self, i: int) -> str:
-        """What job i requests, and what is free."""
-        return room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+        """The limit that job i has reached; or what it requests, and what is free."""
+        return self.limit(i) or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
 
     def take(self, start: Start) -> None:
         """Take what a job that starts uses."""
         kind, _ = self._waiting.request_of(start.job)
+        self._standing.take(start.job)
         self._nodes.take(kind, rows_of(start.shares))
 
     def start(self, i: int) -> Start:
         used = self._placement.place(*self._waiting.request_of(i))
         if used is None:
             raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {self.sentence(i)}")
+        self._standing.take(i)
         completion_s = self._problem.now_s + self._waiting.estimate_s(i)
         return Start(i, NodeSet.of(set(used[:, NODE].tolist())), completion_s, shares_of(used))
 

@@ -78,6 +78,9 @@ class NodesInUse(ABC, Generic[Q]):
         """Queue a job; `rank` is that of its queue, 0 for the one served first. Identical nodes have one
         queue, and ignore requests."""
 
+    def set_in_order(self, now_s: float) -> None:
+        """Bring the order of the waiting jobs up to date."""
+
     def release(self, run: RunId, now_s: float) -> None:
         """Free the nodes of a run that is about to end; if that was expected, they are free already."""
         self.queue.released(self._running[run][0], now_s)
@@ -93,11 +96,11 @@ class NodesInUse(ABC, Generic[Q]):
     def job_of(self, run: RunId) -> Job:
         return self._running[run][1]
 
-    def end(self, run: RunId) -> tuple[Job, float]:
+    def end(self, run: RunId, now_s: float) -> tuple[Job, float]:
         """End a run. Returns its job, and when it began."""
         slot, job = self._running.pop(run)
         began_s = self.queue.began_at_s(slot)
-        self.queue.ended(slot)
+        self.queue.ended(slot, now_s)
         return job, began_s
 
     def overdue(self, now_s: float) -> tuple[Job, float] | None:

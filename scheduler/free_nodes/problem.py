@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,10 @@ class FreeNodesProblem(SchedulingProblem):
             "waiting": nodes.waiting.table,
             "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
         }
+
+    def limit(self, i: int, starts: Sequence[Start]) -> str | None:
+        """Identical nodes are without a policy."""
+        return None
 
     def room(self, selection: str = "first_fit") -> FreeRoom:
         """What is free, for a pass over the jobs. Of identical nodes, all selections take the first."""
@@ -88,6 +92,10 @@ class FreeRoom:
     def requests(self) -> list[float]:
         """A key of the request of each job: equal for equal requests."""
         return [*self._nodes.waiting.sizes]
+
+    def limit(self, i: int) -> str | None:
+        """Identical nodes are without a policy."""
+        return None
 
     def sentence(self, i: int) -> str:
         """What job i requests, and what is free."""

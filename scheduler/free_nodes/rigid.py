@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import inf
@@ -94,7 +94,7 @@ class _WaitReasons:
         room = self._room.sentence(i)
         if i == self._first:
             return f"first of the queue: {room}{f'; {self._reserved}' if self._reserved else ''}"
-        if not self._room.fits(i):
+        if not self._room.fits(i) or self._first is None:
             return room
         job = self.problem.jobs[self._first].id
         if not self._reserved:
@@ -122,18 +122,20 @@ class _WaitReasons:
         return room
 
     @cached_property
-    def _first(self) -> int:
+    def _first(self) -> int | None:
+        """The first job that waits for nodes; None if all wait for limits."""
         started = {start.job for start in self.starts}
-        if self.by.ordering is Ordering.FCFS:
-            return next(i for i in range(self.problem.n_jobs) if i not in started)
-        waiting = self.problem.free_nodes.waiting
-        return next(int(i) for i in waiting.shortest_first if i not in started)
+        in_order: Iterable[int] = range(self.problem.n_jobs)
+        if self.by.ordering is not Ordering.FCFS:
+            in_order = map(int, self.problem.free_nodes.waiting.shortest_first)
+        return next((i for i in in_order if i not in started and self._room.limit(i) is None), None)
 
     @cached_property
     def _reserved(self) -> str:
         """The clause about the reservation; empty without backfilling."""
-        backfills = self.by.backfilling is not Backfilling.NONE
-        return reserved_for(self.reserved_s(self._first)) if backfills else ""
+        if self._first is None or self.by.backfilling is Backfilling.NONE:
+            return ""
+        return reserved_for(self.reserved_s(self._first))
 
 
 def _reserved_s(problem: FreeNodesProblem, starts: Sequence[Start], i: int) -> float:
@@ -181,7 +183,9 @@ class Conservative:
                 self._passes = ReservingPasses(problem.free_nodes, selection_by_name(self.selection))
             starts = self._passes.starts(now_s)
             starts_s, first_s = self._passes.starts_s, self._passes.first_reserved_s
-        reasons = AllOthers(n, starts, RESERVED, lambda i: reserved_for(starts_s[i]))
+        reasons = AllOthers(
+            n, starts, RESERVED, lambda i: problem.limit(i, starts) or reserved_for(starts_s[i])
+        )
         return NodeSchedule(starts, reasons, first_s if first_s < inf else None)
 
     @property

@@ -24,6 +24,7 @@ from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
 from scheduler.ports import RunEnded, RuntimeEstimator
+from scheduler.priority.claims import Claimant, Claims
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 
@@ -41,13 +42,16 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state: FreeNodes | ConsumableNodes
         self._problem: Callable[..., FreeNodesProblem | ConsumableNodesProblem]
         self._admission: RequestAdmission | None = None
+        self._claims: Claims | None = None
         if ports.nodes:
-            self.state = ConsumableNodes(ports.nodes, ports.site_resources)
+            self._claims = None if ports.policy is None else Claims(ports.policy, ports.nodes)
+            self.state = ConsumableNodes(ports.nodes, ports.site_resources, self._claims)
             self._problem = ConsumableNodesProblem
             self._admission = RequestAdmission(self.state.nodes, ports.partitions)
         else:
             self.state, self._problem = FreeNodes(ports.n_nodes), FreeNodesProblem
         self.waiting = self.state.waiting
+        self._clock = ports.clock
         self._run_times: RuntimeEstimator = ports.run_times
         queues = in_order_of_service(queues)
         self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
@@ -71,6 +75,10 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             found = self._admission.admitted(request, job.estimate_s)
             if isinstance(found, str):
                 return f"job {job.id} {found}"
+            if self._claims is not None:
+                claim = self._claims.of(_claimant(job), found, job.estimate_s)
+                if isinstance(claim, str):
+                    return f"job {job.id} never starts: {claim}"
             job = job._replace(request=found)
         self._wait(job)
         return None
@@ -78,7 +86,12 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
     def problem(
         self, now_s: float, running: Mapping[RunId, Running]
     ) -> FreeNodesProblem | ConsumableNodesProblem:
+        self.state.set_in_order(now_s)
         return self._problem(now_s, self.state, running)
+
+    @property
+    def asks_again_s(self) -> float | None:
+        return None if self._claims is None or not len(self.waiting) else self._claims.service.next_s()
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits, now or by displacing others."""
@@ -130,12 +143,20 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
 
     def _wait(self, job: Job) -> None:
         estimate_s = max(self._run_times.estimate_s(job), SHORTEST_S)
+        if self._claims is not None and job.request is not None:
+            claim = self._claims.of(_claimant(job), job.request, job.estimate_s)
+            assert isinstance(claim, int), "it was admitted"
+            self._claims.service.next_claim = claim
         self.state.wait(job, job.request, estimate_s, self._rank_of(job))
 
     def _end(self, run: RunId) -> tuple[Job, float]:
         if self._displacement is not None and self.state.holds(run):
             self._displacement.end(run)
-        return self.state.end(run)
+        return self.state.end(run, self._clock.now_s)
+
+
+def _claimant(job: Job) -> Claimant:
+    return Claimant(job.user, job.account, job.qos)
 
 
 def free_nodes_manager(

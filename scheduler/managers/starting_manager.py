@@ -43,6 +43,11 @@ class NodeAllocation(ABC, Generic[P]):
         """When the next run will exceed its estimate; None if that does not matter."""
         return None
 
+    @property
+    def asks_again_s(self) -> float | None:
+        """When the order of the waiting jobs will change; None if it will not."""
+        return None
+
     @abstractmethod
     def submit(self, job: Job) -> str | None:
         """Queue a job. Returns None, or the reason for refusing it."""
@@ -222,7 +227,8 @@ class NodeManager(ResourceManager, Generic[Q]):
                 raise ScheduleRejected(violation)
             self._last_schedule = schedule
             self._give(self._started(schedule, problem.jobs, now_s))
-            self._asks_again_s = schedule.ask_again_s
+            again_s = (schedule.ask_again_s, self._nodes.asks_again_s)
+            self._asks_again_s = min((time_s for time_s in again_s if time_s is not None), default=None)
             self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
             self._listener(self._new_jobs, self._clock.now_s)

@@ -71,7 +71,7 @@ class DescribedNodes:
         return replace(request, chunks=chunks)
 
     def kind_of(self, request: Request) -> int:
-        key = self._key(request)
+        key = request.specification
         kind = self._kind_of.get(key)
         if kind is None:
             kind = self._kind_of[key] = self._described(request)
@@ -87,7 +87,7 @@ class DescribedNodes:
 
     def most_chunks(self, request: Request) -> int:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
-        key = self._key(request)
+        key = request.specification
         if key not in self._most_chunks:
             self._most_chunks[key] = most_chunks(request, self._alike)
         return self._most_chunks[key]
@@ -116,19 +116,6 @@ class DescribedNodes:
             np.array([list(self.site_resources.values())] * 2, np.int64),
         )
 
-    def _key(self, request: Request) -> Any:
-        return (
-            request.cores,
-            request.memory_mib,
-            request.gpus,
-            _in_order(request.others),
-            request.most_on_node,
-            request.exclusive,
-            request.features,
-            request.partitions,
-            _in_order(request.site_resources),
-        )
-
     def _described(self, request: Request) -> int:
         others = (request.others.get(name, 0) for name in self.names)
         of_site = (request.site_resources.get(name, 0) for name in self.site_resources)
@@ -151,10 +138,6 @@ def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:
     for n, node in enumerate(nodes):
         found.setdefault((node.features, node.partitions), []).append(n)
     return [(nodes[which[0]], np.array(which)) for which in found.values()]
-
-
-def _in_order(amounts: Mapping[str, int]) -> Any:
-    return tuple(sorted(amounts.items())) if amounts else ()
 
 
 class RequestAdmission:

@@ -17,13 +17,15 @@ from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.managers.queues import never_fits
+from scheduler.node_request import Request
 from scheduler.node_resources.core.on_nodes import OnNodes
+from scheduler.priority.claims import Claimant, Claims
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
 from sil.trace.held import request_text
 from sil.trace.recorder import CHUNK
-from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of
+from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of, user_names
 from sil.world.core.codes import ACTUAL, HISTORY, USER
 from sil.world.core.engine import ranks, run_compiled
 from sil.world.core.identical import LoopOnIdenticalNodes
@@ -138,20 +140,39 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection
     nodes = DescribedNodes(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
     admission = RequestAdmission(nodes, log.cluster.partitions)
 
-    @cache
-    def kind_or_refusal(k: int, time_limit_s: float | None) -> int | str:
-        admitted = admission.admitted(log.requests[k], time_limit_s)
-        return admitted if isinstance(admitted, str) else nodes.kind_of(admitted)
+    claims = None if log.cluster.policy is None else Claims(log.cluster.policy, nodes.all)
+    names = user_names(log.jobs["user"].unique(), log.users)
 
-    answers = [kind_or_refusal(*asked) for asked in arriving.select("request", "estimate_s").iter_rows()]
+    @cache
+    def admitted(k: int, time_limit_s: float | None) -> Request | str:
+        return admission.admitted(log.requests[k], time_limit_s)
+
+    @cache
+    def answer(k: int, time_limit_s: float | None, user: int, whom: int | None) -> tuple[int, int] | str:
+        """The kind of a request and what the job claims, or why it is refused."""
+        request = admitted(k, time_limit_s)
+        if isinstance(request, str):
+            return request
+        kind = nodes.kind_of(request)
+        if claims is None:
+            return kind, 0
+        who = Claimant(names[user], *(() if whom is None else log.charged[whom]))
+        claim = claims.of(who, request, time_limit_s)
+        return f"never starts: {claim}" if isinstance(claim, str) else (kind, claim)
+
+    columns = [pl.col("request"), pl.col("estimate_s"), pl.lit(0), pl.lit(None)]
+    if claims is not None:
+        columns[2:] = [pl.col("user"), pl.col("charged") if log.charged else pl.lit(None)]
+    answers = [answer(*asked) for asked in arriving.select(*columns).iter_rows()]
     numbers = arriving["job"].to_list()
     refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
     request = arriving["request"]
     jobs = RigidJobs.of(
         arriving.with_columns(
-            kind=pl.Series([0 if isinstance(kind, str) else kind for kind in answers], dtype=pl.Int64),
+            kind=pl.Series([0 if isinstance(x, str) else x[0] for x in answers], dtype=pl.Int64),
+            claim=pl.Series([0 if isinstance(x, str) else x[1] for x in answers], dtype=pl.Int64),
             chunks=pl.Series([each.chunks for each in log.requests], dtype=pl.Int64).gather(request),
-            refused=pl.Series([isinstance(kind, str) for kind in answers]),
+            refused=pl.Series([isinstance(x, str) for x in answers]),
         )
     )
     of_requests = {
@@ -163,6 +184,8 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
     queue = queue_on_nodes(nodes, selection_by_name(selection), policy)
+    if claims is not None:
+        queue.service = claims.service
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
 
 

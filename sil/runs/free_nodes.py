@@ -60,7 +60,14 @@ class FreeNodesModel(SiteModel):
         if self.cluster is None:
             return ports
         partitions = self.cluster.partitions
-        return replace(ports, nodes=self.nodes, partitions=partitions, site_resources=self.site_resources)
+        policy = self.cluster.policy
+        return replace(
+            ports,
+            nodes=self.nodes,
+            partitions=partitions,
+            site_resources=self.site_resources,
+            policy=policy,
+        )
 
     def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         return free_nodes_manager(ports, asking.scheduler(scheduler), asking.is_memoryless(scheduler))

@@ -322,7 +322,9 @@ class LoggedMachine(FreeNodesModel):
     def __init__(self, replay: Replay, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
         log = replay.log
         super().__init__(log.cluster, log.processors)
-        runs = LoggedRuns(replay.arriving, on_arrivals, log.requests, log.users, log.job_classes)
+        runs = LoggedRuns(
+            replay.arriving, on_arrivals, log.requests, log.users, log.job_classes, charged=log.charged
+        )
         self.jobs, self.n_jobs = runs.arrivals(), runs.total
         self.run_s = lambda job, nodes: runs.run_s(job)
         self.run_times = run_times_by(replay.estimates, runs.run_s)

@@ -123,7 +123,7 @@ class TraceRecorder:
         self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _, request = job
+        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _, request, _, _ = job
         self._n = n = self._n + 1
         detail = None if request is None else request_text(request)
         self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks, detail)

@@ -17,6 +17,7 @@ from scheduler import UserError
 from scheduler.model import Job, JobClass, JobId
 from scheduler.node_request import Request
 from sil.workload.job_log import JOB_CLASS, QUEUE, queue_of, user_names
+from site_db.jobs.records import Charged
 
 Number = TypeVar("Number", int, float)
 
@@ -149,7 +150,8 @@ class LoggedRuns:
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
     of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
     of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
-    `job_classes` are those of the requests. `served` are the queues in order of service, if any.
+    `job_classes` are those of the requests. `served` are the queues in order of service, if any; `charged`
+    are accounts and qualities of service, at the positions `charged` of the jobs.
     """
 
     def __init__(
@@ -160,7 +162,9 @@ class LoggedRuns:
         users: Mapping[int, str] = MappingProxyType({}),
         job_classes: Sequence[str] = (),
         served: Sequence[str] = (),
+        charged: Sequence[Charged] = (),
     ) -> None:
+        self._charged = charged
         self._log, self._requests, self._users, self._served = log, requests, users, served
         self._job_classes = job_classes or [JOB_CLASS] * len(requests)
         self._on_arrivals = on_arrivals
@@ -174,10 +178,14 @@ class LoggedRuns:
             return self._rigid_jobs()
         queues = [queue_of(request, self._served) for request in self._requests]
         rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
-        return (
+        jobs = (
             job._replace(job_class=self._job_classes[k], queue=queues[k], request=self._requests[k])
             for job, k in rigid
         )
+        if not self._charged:
+            return jobs
+        charged = zip(jobs, self._log["charged"].to_list(), strict=True)
+        return (job._replace(**self._charged[k]._asdict()) for job, k in charged)
 
     def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scheduler.messages import abbreviated, counted, plural
 from scheduler.node_request import Node, Partition, Refusal, Request, RequestRules, alike, most_chunks
+from scheduler.priority.policy import SitePolicy
 
 
 class HeldResources(NamedTuple):
@@ -35,6 +36,8 @@ class SiteNodes:
     server `matlab@server`)."""
     down: frozenset[str] = frozenset()
     """Nodes that take no jobs now."""
+    policy: SitePolicy | None = None
+    """Who is served first, and who has to wait; None: in order of arrival, without limits."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Sentences on what the nodes' file states and the model ignores."""
 

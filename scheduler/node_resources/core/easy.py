@@ -126,10 +126,10 @@ class Shadow:
 
 
 class EasyRule(StartRule):
-    """Jobs start in order until one does not fit. With backfilling, this first job has a reservation at the
-    earliest time at which it is expected to fit, counting all runs that are expected to end at that time.
-    Another job that fits starts if it is expected to end by then, or if the first one still fits at that
-    time. Their rows are taken.
+    """Jobs start in order until one does not fit; those that have reached a limit are left out. With
+    backfilling, this first job has a reservation at the earliest time at which it is expected to fit,
+    counting all runs that are expected to end at that time. Another job that fits starts if it is expected to
+    end by then, or if the first one still fits at that time. Their rows are taken.
 
     `reserved_s`: when the first job fits; infinite if never, or if nothing is reserved. `is_out`, by slot:
     whether a job starts, or is the first that does not fit. `by_end`: places in `placed`, by expected end.
@@ -149,10 +149,14 @@ class EasyRule(StartRule):
         if q.n_slots > self.is_out.shape[0]:
             self.is_out, self.by_end = larger(self.is_out, q.n_slots), larger(self.by_end, q.n_slots)
         order = q.by_estimate if ordering == SJF else q.in_order
-        while x < q.n_waiting and q.nodes.fits_now(q.kind[order[x]], q.chunks[order[x]]):
-            self.take(order[x], False)
-            self.place(order[x])
-            self.note_end(x)
+        while x < q.n_waiting:
+            slot = order[x]
+            if q.service.reached(slot) == NONE:
+                if not q.nodes.fits_now(q.kind[slot], q.chunks[slot]):
+                    break
+                self.take(slot, False)
+                self.place(slot)
+                self.note_end(q.n_placed - 1)
             x += 1
         if x < q.n_waiting and backfilling != NO_BACKFILLING:
             first = order[x]
@@ -178,6 +182,7 @@ class EasyRule(StartRule):
     def place(self, slot: int) -> None:
         """Start a job on what it has taken."""
         self.queue.note_placed(slot)
+        self.queue.service.take(slot, 1)
         self.is_out[slot], self.n_delaying = True, 0
 
     def note_end(self, x: int) -> None:
@@ -227,7 +232,7 @@ class EasyRule(StartRule):
         for x in range(q.n_waiting):
             slot = later[x]
             kind, chunks, begin = q.kind[slot], q.chunks[slot], q.rows.n
-            if self.is_out[slot] or not q.nodes.fits_now(kind, chunks):
+            if self.is_out[slot] or not q.nodes.fits_now(kind, chunks) or q.service.reached(slot) != NONE:
                 continue
             ends_in_time = now_s + q.estimate_s[slot] <= self.reserved_s
             if not ends_in_time and self.is_known_to_delay(kind, chunks):

@@ -2,6 +2,7 @@ cimport cython
 from scheduler.core.queue cimport Queue
 from scheduler.node_resources.core.placement cimport Rows
 from scheduler.node_resources.core.state cimport NodeState
+from scheduler.priority.core.service cimport Service
 
 cdef long NONE
 
@@ -24,12 +25,16 @@ cdef class OnNodes(Queue):
     cdef readonly Held held
     cdef readonly Rows rows
     cdef public StartRule rule
-    cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after
+    cdef public Service service
+    cdef public bint is_reordered
+    cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after, priority
     cdef readonly double[::1] estimate_s
     cdef public long next_rank
     cdef long n_tickets
     cdef public Py_ssize_t n_placed
     cdef bint comes_first(self, long a, long b) noexcept
+    cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept
+    cpdef void set_in_order(self, double now_s) except *
     cdef Py_ssize_t row_before(self, Py_ssize_t x) noexcept
     cdef void note_placed(self, Py_ssize_t slot) noexcept
     cdef void give_rows_back(self, Py_ssize_t kind, Py_ssize_t begin, Py_ssize_t after) noexcept

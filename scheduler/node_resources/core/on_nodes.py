@@ -10,6 +10,7 @@ from scheduler.core.queue import Queue
 from scheduler.node_resources.core.codes import NONE
 from scheduler.node_resources.core.placement import Rows
 from scheduler.node_resources.core.state import NodeState
+from scheduler.priority.core.service import Service
 
 
 class Held:
@@ -74,10 +75,12 @@ class StartRule:
 
 class OnNodes(Queue):
     """By slot: the kind of a job's request and its number of chunks; a run's first row in `held`; a `ticket`
-    that no other job has had in this slot; the rank of the job's queue, 0 for the one served first.
+    that no other job has had in this slot; the rank of the job's queue, 0 for the one served first; the
+    priority of a waiting job in its queue.
 
-    The slots of waiting jobs are `in_order` of queue, arrival and number, and `by_estimate`, by queue, then
-    estimate, then as in order. `next_rank` is that of the next job which arrives.
+    The slots of waiting jobs are `in_order` of queue, priority, arrival and number, and `by_estimate`: of
+    queue, estimate, arrival and number. `next_rank` is that of the next job which arrives. `is_reordered`:
+    jobs changed places since reservations were made.
 
     Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
     """
@@ -90,19 +93,21 @@ class OnNodes(Queue):
         self.in_order, self.by_estimate = integers(MIN_SIZE), integers(MIN_SIZE)
         self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
+        self.service, self.priority, self.is_reordered = Service(), integers(FEWEST), False
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)
         self.kind, self.chunks = larger(self.kind, n_slots), larger(self.chunks, n_slots)
         self.first_row, self.ticket = larger(self.first_row, n_slots), larger(self.ticket, n_slots)
         self.rank, self.estimate_s = larger(self.rank, n_slots), larger(self.estimate_s, n_slots)
+        self.priority = larger(self.priority, n_slots)
         self.in_order, self.by_estimate = larger(self.in_order, n_slots), larger(self.by_estimate, n_slots)
         self.placed, self.after = larger(self.placed, n_slots), larger(self.after, n_slots)
 
     def nothing_fits(self) -> bool:
         for x in range(self.n_waiting):
             slot = self.in_order[x]
-            if self.nodes.fits_now(self.kind[slot], self.chunks[slot]):
+            if self.nodes.fits_now(self.kind[slot], self.chunks[slot]) and self.service.reached(slot) == NONE:
                 return False
         return True
 
@@ -118,14 +123,9 @@ class OnNodes(Queue):
         self.n_tickets += 1
         self.ticket[slot] = self.n_tickets
         self.nodes.make_room()
-        x, y = self.n_waiting, self.n_waiting
-        while x > 0:
-            other = self.in_order[x - 1]
-            if ranks[other] < rank or (ranks[other] == rank and self.comes_first(other, slot)):
-                break
-            self.in_order[x] = other
-            x -= 1
-        self.in_order[x] = slot
+        self.priority[slot] = self.service.arrives(slot, self.began_s[slot])
+        self.put_in_order(slot, self.n_waiting)
+        y = self.n_waiting
         while y > 0:
             other = self.by_estimate[y - 1]
             if ranks[other] < rank or (
@@ -140,6 +140,38 @@ class OnNodes(Queue):
             y -= 1
         self.by_estimate[y] = slot
 
+    def put_in_order(self, slot: int, x: int) -> int:
+        """Insert a waiting job among the first x in order. Returns its place."""
+        rank, priority = self.rank[slot], self.priority[slot]
+        while x > 0:
+            other = self.in_order[x - 1]
+            if self.rank[other] != rank:
+                if self.rank[other] < rank:
+                    break
+            elif self.priority[other] != priority:
+                if self.priority[other] > priority:
+                    break
+            elif self.comes_first(other, slot):
+                break
+            self.in_order[x] = other
+            x -= 1
+        self.in_order[x] = slot
+        return x
+
+    def set_in_order(self, now_s: float) -> None:
+        """Calculate priorities again, if that is due. O(n) for n waiting jobs, if few change places."""
+        if not self.service.calculate(now_s):
+            return
+        for x in range(self.n_waiting):
+            slot = self.in_order[x]
+            self.priority[slot] = self.service.priority(slot)
+            if self.put_in_order(slot, x) != x:
+                self.is_reordered = True
+
+    def ended(self, slot: int, now_s: float) -> None:
+        self.service.ends(slot, now_s)
+        Queue.ended(self, slot, now_s)
+
     def give_nodes_back(self, slot: int) -> None:
         held, kind, first = self.held, self.kind[slot], self.first_row[slot]
         row = first
@@ -147,6 +179,7 @@ class OnNodes(Queue):
             self.nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
             row = held.next[row]
         self.nodes.give_of_site(kind, 1)
+        self.service.take(slot, -1)
         held.let_go(first)
 
     def row_before(self, x: int) -> int:
@@ -169,9 +202,14 @@ class OnNodes(Queue):
         """Free what jobs took in a pass."""
         for x in range(self.n_placed - 1, -1, -1):
             self.give_rows_back(self.kind[self.placed[x]], self.row_before(x), self.after[x])
+            self.service.take(self.placed[x], -1)
 
     def decide(self, now_s: float) -> int:
-        return self.rule.decide(self.ordering, self.backfilling, now_s)
+        self.set_in_order(now_s)
+        n_placed = self.rule.decide(self.ordering, self.backfilling, now_s)
+        if n_placed < self.n_waiting:
+            self.asks_again_s = min(self.asks_again_s, self.service.next_s())
+        return n_placed
 
     def take_placed(self, n_started: int) -> None:
         """Take what the jobs of a decision use."""
@@ -182,12 +220,14 @@ class OnNodes(Queue):
                 rows.gpus[x] = self.nodes.take(kind, rows.node[x], rows.chunks[x], rows.gpus[x], NONE)
                 x += 1
             self.nodes.give_of_site(kind, -1)
+            self.service.take(self.placed[y], 1)
 
     def begin_on(self, slot: int, row: int, after: int, now_s: float, end_s: float) -> None:
         """Start a waiting job on what these rows state, which is taken; it still has its place in the
         queue."""
         self.first_row[slot] = self.held.hold(self.rows, row, after, self.kind[slot])
         self.begin(slot, self.first_row[slot], now_s, end_s)
+        self.service.begins(slot, now_s)
 
     def close_ranks(self) -> None:
         """Remove the jobs that run now from those that wait."""
@@ -217,6 +257,7 @@ class OnNodes(Queue):
         rows = self.rows
         rows.n, self.next_run = 0, run
         self.nodes.take_all_of(self.kind[slot], used)
+        self.service.take(slot, 1)
         for x in range(used.shape[0]):
             rows.add(used[x, 0], used[x, 1], used[x, 2])
         self.begin_on(slot, 0, rows.n, now_s, end_s)

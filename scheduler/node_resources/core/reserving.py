@@ -230,12 +230,13 @@ class ReservingRule(StartRule):
             self.waits[q.in_order[x]] = True
         for x in range(self.n_reserved):
             slot = self.reserved[x]
-            if not self.waits[slot] or self.ticket[slot] != q.ticket[slot]:
+            if q.is_reordered or not self.waits[slot] or self.ticket[slot] != q.ticket[slot]:
                 self.note_freed(freed, self.first_use[slot], now_s)
                 self.timeline.give_up(self.first_use[slot])
                 self.start_s[slot] = inf
             elif self.start_s[slot] < now_s:
                 self.all_stay = False
+        q.is_reordered = False
         for x in range(q.n_waiting):
             slot = q.in_order[x]
             self.waits[slot] = False
@@ -418,13 +419,23 @@ class ReservingRule(StartRule):
                 self.keep(begins, after, now_s)
             for x in range(begins, after):
                 slot = q.in_order[x]
+                if q.service.reached(slot) != NONE:
+                    if self.start_s[slot] < inf:
+                        self.leave(self.first_use[slot], now_s)
+                        self.timeline.give_up(self.first_use[slot])
+                        self.start_s[slot] = inf
+                    continue
                 if self.start_s[slot] == inf:
                     self.reserve(slot, self.new_start_s(slot, now_s))
                 elif self.start_s[slot] != now_s and self.freed.n > 0:
                     start_s = self.earlier_start_s(slot, now_s)
                     if start_s < inf:
                         self.reserve(slot, start_s)
+                if self.start_s[slot] == now_s:
+                    q.service.take(slot, 1)
             begins = after
         self.start_due(now_s)
+        for x in range(q.n_placed):
+            q.service.take(q.placed[x], -1)
         q.asks_again_s = self.first_reserved_s
         return q.n_placed

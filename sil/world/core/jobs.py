@@ -27,6 +27,8 @@ class RigidJobs(NamedTuple):
     """The number of the user, from 0 on; -1 = unknown."""
     refused: Flags
     """Whether the manager refuses the job when it arrives."""
+    claim: Ints
+    """What it claims under a policy (`scheduler.priority.claims`)."""
 
     @property
     def n_users(self) -> int:
@@ -35,8 +37,8 @@ class RigidJobs(NamedTuple):
     @classmethod
     def of(cls, log: pl.DataFrame) -> RigidJobs:
         """The jobs in columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be
-        there: chunks instead of processors, kind, and refused. Arrays are those of the log where these can
-        be."""
+        there: chunks instead of processors, kind, refused and claim. Arrays are those of the log where these
+        can be."""
         # Without threads of Polars, which an environment in a forked process does not have.
         n, names, user, estimate_s = (
             len(log),
@@ -57,6 +59,7 @@ class RigidJobs(NamedTuple):
             estimate_s,
             user,
             log["refused"] if "refused" in names else np.zeros(n, np.bool_),
+            log["claim"] if "claim" in names else np.zeros(n, np.int64),
         )
         return cls(*map(_fixed, columns))
 

@@ -193,7 +193,7 @@ class Loop:
             self.n_unfinished -= 1
             self.n_idle = 0
             self.estimates.learn(self.user[job], now_s - q.began_s[slot])
-            q.ended(slot)
+            q.ended(slot, now_s)
 
     def note_what_is_due(self) -> None:
         """After an event, note whether a round is due, and when the queue is to be woken up."""

@@ -32,7 +32,11 @@ class LoopOnNodes(Loop):
 
     def __init__(self, jobs: RigidJobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
         Loop.__init__(self, jobs, nodes, ranks, by, room)
-        self.nodes = nodes
+        self.nodes, self.claim = nodes, jobs.claim
+
+    def next_job_arrives(self) -> None:
+        self.nodes.service.next_claim = self.claim[self.next_job]
+        Loop.next_job_arrives(self)
 
     def note_use(self, x: int) -> None:
         """Add shares of nodes, and the cores of whole nodes, if these were requested."""

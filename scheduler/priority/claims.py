@@ -1,0 +1,306 @@
+"""What a job claims under the policy of a site: its priority, its part of shares, the limits it counts for.
+
+Jobs with equal claims are treated alike by the compiled code (`scheduler.priority.core`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.core.codes import NONE
+from scheduler.node_request import Node, Request
+from scheduler.priority.core.fair_share import FairShare
+from scheduler.priority.core.service import ByPolicy
+from scheduler.priority.policy import (
+    PARENT,
+    ROOT,
+    Association,
+    Multifactor,
+    PartitionPolicy,
+    QualityOfService,
+    ResourceLimits,
+    SitePolicy,
+)
+
+_WORDS = {"cpu": "Cpu", "mem": "Memory", "node": "Node", "gres/gpu": "GRES", "billing": "Billing"}
+_JOB = "job"
+"""What limits of numbers of jobs bound."""
+
+
+class Claimant(NamedTuple):
+    """Whom a job is charged to, and its quality of service."""
+
+    user: str
+    account: str = ""
+    qos: str = ""
+
+
+class _Row(NamedTuple):
+    """A limit: Slurm's reason for jobs that wait for it, whose jobs it bounds (empty: each alone), what, and
+    by how much."""
+
+    reason: str
+    whose: str
+    what: str
+    most: float
+
+
+def _reason(beginning: str, what: str, end: str = "") -> str:
+    """Slurm's reason for a limit, like QOSMaxCpuPerUserLimit."""
+    if what == _JOB:
+        return f"{beginning}Jobs{end}" + ("" if end == "PerAccount" else "Limit")
+    of_group = beginning.endswith("Grp")
+    word = "Mem" if what == "mem" and (of_group or beginning.startswith("Assoc")) else _WORDS[what]
+    is_old = what in ("cpu", "node") or (what == "mem" and of_group)
+    return f"{beginning}{word}{end}" + ("Limit" if is_old and end != "PerAccount" else "")
+
+
+class Shares:
+    """The tree of associations, numbered with accounts before what is below them."""
+
+    def __init__(self, associations: Sequence[Association]) -> None:
+        found = [each for each in associations if (each.account, each.user) != (ROOT, "")]
+        accounts = {each.account: each for each in found if not each.user}
+        depth = {ROOT: 0}
+
+        def depth_of(account: str) -> int:
+            if account not in depth:
+                depth[account] = 1 + depth_of(accounts[account].parent)
+            return depth[account]
+
+        ordered = sorted(found, key=lambda each: (depth_of(each.account), bool(each.user)))
+        roots = [each for each in associations if (each.account, each.user) == (ROOT, "")]
+        self.all = [*(roots or [Association(ROOT)]), *ordered]
+        self.number = {(each.account, each.user): n for n, each in enumerate(self.all)}
+        self.parent = [NONE, *(self._parent(each) for each in ordered)]
+        self.default_account: dict[str, str] = {}
+        for each in associations:
+            if each.user:
+                self.default_account.setdefault(each.user, each.account)
+
+    def _parent(self, each: Association) -> int:
+        return self.number[(each.account if each.user else each.parent, "")]
+
+    def fair_share(self, how: Multifactor) -> FairShare:
+        """The compiled shares."""
+        n = len(self.all)
+        borrows = [0, *(int(each.shares == PARENT) for each in self.all[1:])]
+        is_user = [int(bool(each.user)) for each in self.all]
+        above = [0] * n
+        for a in range(1, n):
+            up = self.parent[a]
+            while borrows[up]:
+                up = self.parent[up]
+            above[a] = up
+        of_level = np.zeros(n)
+        for a in range(1, n):
+            if not borrows[a]:
+                of_level[above[a]] += self.all[a].shares
+        norm, of_all = np.ones(n), np.ones(n)
+        usage = np.zeros(n)
+        for a in range(1, n):
+            level = of_level[above[a]]
+            norm[a] = self.all[a].shares / level if not borrows[a] and level else 0.0
+            of_all[a] = norm[a] * of_all[above[a]]
+        for a in range(n - 1, 0, -1):
+            usage[a] += self.all[a].usage if is_user[a] else 0.0
+            usage[self.parent[a]] += usage[a]
+        tree = np.array([self.parent, above, is_user, borrows], np.int64).T
+        found = FairShare(tree, norm, of_all, usage, how.half_life_s)
+        found.is_tree, found.dampening, found.period_s = how.fair_tree, how.dampening, how.period_s
+        return found
+
+    def of(self, who: Claimant) -> int:
+        """The association of a job; 0 if it has none."""
+        account = who.account or self.default_account.get(who.user, "")
+        return self.number.get((account, who.user), 0)
+
+    def up(self, a: int) -> Iterator[tuple[int, Association]]:
+        """An association and those above it, up to the root."""
+        while a != NONE:
+            yield a, self.all[a]
+            a = self.parent[a]
+
+
+class Claims:
+    """The claims of jobs on nodes under a policy, numbered as they come."""
+
+    def __init__(self, policy: SitePolicy, nodes: Sequence[Node]) -> None:
+        self.policy, self.nodes = policy, nodes
+        self.shares = Shares(policy.associations)
+        how = policy.multifactor or Multifactor(period_s=86_400.0)
+        weights = how.weights
+        self._how = how
+        self.service = ByPolicy(self.shares.fair_share(how), weights.age, how.max_age_s, weights.fair_share)
+        self._cpus = sum(node.cores for node in nodes)
+        self._most_assoc = max((each.priority for each in policy.associations), default=0)
+        self._most_qos = max((each.priority for each in policy.qualities.values()), default=0)
+        self._most_partition = max((each.job_factor for each in policy.partitions.values()), default=1)
+        self._claim_of: dict[tuple[Claimant, Hashable, int, float | None], int | str] = {}
+        self._limit_of: dict[tuple[str, str], int] = {}
+        self.reasons: list[tuple[str, str]] = []
+        """Slurm's reason and whose jobs a limit bounds, by number of the limit."""
+
+    def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
+        """The number of a job's claim; or the limit of one job that it exceeds, for which Slurm never starts
+        it."""
+        key = who, request.specification, request.chunks, limit_s if self._how.relative_to_time else None
+        if key not in self._claim_of:
+            self._claim_of[key] = self._new(who, request, limit_s)
+        found = self._claim_of[key]
+        if isinstance(found, str):
+            return found
+        for reason, limits in self._of_one_job(who, request):
+            if limits.wall_s is not None and limit_s is not None and limit_s > limits.wall_s:
+                why = f"its time limit of {limit_s:,.10g} s is above {limits.wall_s:,.10g} s"
+                return f"{reason}MaxWallDurationPerJobLimit: {why}"
+        return found
+
+    def tres_of(self, request: Request) -> dict[str, float]:
+        """The amounts of TRES of a request; with whole nodes, those of a mean node that will do."""
+        n_nodes = request.chunks if request.most_on_node == 1 else 1
+        tres: dict[str, float] = {
+            "cpu": request.cpus,
+            "mem": request.chunks * request.memory_mib,
+            "node": n_nodes,
+            "gres/gpu": request.n_gpus,
+        }
+        if request.exclusive and (there := [node for node in self.nodes if request.may_use(node)]):
+            tres["cpu"] = n_nodes * sum(node.cores for node in there) / len(there)
+        return tres | {"billing": self._billing(request, tres)}
+
+    def _billing(self, request: Request, tres: Mapping[str, float]) -> float:
+        weights = self._partition(request)[1].billing or {"cpu": 1.0}
+        return sum(weight * tres.get(name, 0.0) for name, weight in weights.items())
+
+    def _partition(self, request: Request) -> tuple[str, PartitionPolicy]:
+        name = min(request.partitions, default="")
+        return name, self.policy.partitions.get(name, PartitionPolicy())
+
+    def _qualities(self, who: Claimant, request: Request) -> Iterator[QualityOfService]:
+        """Those whose limits count: the partition's before the job's."""
+        for name in dict.fromkeys((self._partition(request)[1].qos, who.qos)):
+            if name in self.policy.qualities:
+                yield self.policy.qualities[name]
+
+    def _of_one_job(self, who: Claimant, request: Request) -> Iterator[tuple[str, ResourceLimits]]:
+        yield from (("QOS", quality.job) for quality in self._qualities(who, request))
+        yield from (("Assoc", each.job) for _, each in self.shares.up(self.shares.of(who)))
+
+    def _new(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
+        tres = self.tres_of(request) | {_JOB: 1.0}
+        association = self.shares.of(who)
+        rows = [*self._rows(who, request, association)]
+        for beginning, limits in self._of_one_job(who, request):
+            rows += _of(limits, f"{beginning}Max", "PerJob", "", set())
+        for row in rows:
+            if tres.get(row.what, 0.0) > row.most:
+                return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
+        quality = self.policy.qualities.get(who.qos)
+        rate = tres["billing"] * (1.0 if quality is None else quality.usage_factor)
+        claim = self.service.add_claim(association, self._fixed(who, request, limit_s, tres), rate)
+        for row in rows:
+            if row.whose:
+                self.service.add_row(self._limit(row), tres.get(row.what, 0.0))
+        return claim
+
+    def _limit(self, row: _Row) -> int:
+        key = row.reason, row.whose
+        if key not in self._limit_of:
+            self._limit_of[key] = self.service.add_limit(row.most)
+            self.reasons.append(key)
+        return self._limit_of[key]
+
+    def _rows(self, who: Claimant, request: Request, association: int) -> Iterator[_Row]:
+        """The limits of what runs at a time: of several for the same, the first counts: the partition's QOS,
+        the job's, the association's."""
+        if "limits" not in self.policy.enforces:
+            return
+        stated: set[tuple[str, str]] = set()
+        for quality in self._qualities(who, request):
+            of = f"QOS {quality.name}"
+            yield from _of(quality.group, "QOSGrp", "", of, stated)
+            yield from _of(quality.of_user, "QOSMax", "PerUser", f"{of} and user {who.user}", stated)
+            yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {who.account}", stated)
+        mine = self.shares.all[association]
+        for _, each in self.shares.up(association):
+            # Each account above has limits of its own for the jobs of its group; of the numbers of jobs of
+            # each association, the nearest counts.
+            yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
+            if each.own.running is not None and ("PerUser", _JOB) not in stated:
+                stated.add(("PerUser", _JOB))
+                yield _Row(_reason("AssocMax", _JOB), _named(mine), _JOB, each.own.running)
+
+    def _fixed(
+        self, who: Claimant, request: Request, limit_s: float | None, tres: Mapping[str, float]
+    ) -> float:
+        """The part of the priority that time does not change."""
+        return sum(self.fixed_factors(who, request, limit_s, tres).values())
+
+    def fixed_factors(
+        self, who: Claimant, request: Request, limit_s: float | None, tres: Mapping[str, float]
+    ) -> dict[str, float]:
+        """The weighted factors that time does not change, by name."""
+        how, weights = self._how, self._how.weights
+        partition = self._partition(request)[1]
+        quality = self.policy.qualities.get(who.qos)
+        mine = self.shares.all[self.shares.of(who)]
+
+        def normalised(value: float, most: float, kind: str) -> float:
+            return value if kind in how.not_normalised else value / most if most else 0.0
+
+        return {
+            "assoc": weights.assoc * normalised(mine.priority, self._most_assoc, "assoc"),
+            "job_size": weights.job_size * self._size(tres, limit_s),
+            "partition": weights.partition * normalised(partition.job_factor, self._most_partition, "part"),
+            "qos": weights.qos
+            * normalised(0 if quality is None else quality.priority, self._most_qos, "qos"),
+            "tres": sum(
+                weight * normalised(tres.get(name, 0.0), self._of_partition(request, name), "tres")
+                for name, weight in weights.tres.items()
+            ),
+        }
+
+    def _of_partition(self, request: Request, name: str) -> float:
+        """The amount of a TRES of the partition's nodes."""
+        within = self._partition(request)[0]
+        nodes = [node for node in self.nodes if not within or within in node.partitions]
+        match name:
+            case "cpu" | "billing":
+                return sum(node.cores for node in nodes)
+            case "mem":
+                return sum(node.memory_mib for node in nodes)
+            case "node":
+                return len(nodes)
+            case _:
+                return sum(len(node.gpus) for node in nodes)
+
+    def _size(self, tres: Mapping[str, float], limit_s: float | None) -> float:
+        n_nodes, cpus = len(self.nodes), self._cpus
+        if self._how.relative_to_time:
+            size = max(tres["node"] * cpus / n_nodes, tres["cpu"]) / max((limit_s or inf) // 60, 1) / cpus
+            return min(max(1.0 - size if self._how.favours_small else size, 0.0), 1.0)
+        if self._how.favours_small:
+            size = (max(n_nodes - tres["node"], 0) / n_nodes + (cpus - tres["cpu"]) / cpus) / 2
+        else:
+            size = (tres["node"] / n_nodes + tres["cpu"] / cpus) / 2
+        return min(max(size, 0.0), 1.0)
+
+
+def _named(each: Association) -> str:
+    return f"user {each.user} in account {each.account}" if each.user else f"account {each.account}"
+
+
+def _of(
+    limits: ResourceLimits, beginning: str, end: str, whose: str, stated: set[tuple[str, str]]
+) -> Iterator[_Row]:
+    """The limits of what runs at a time, unless `stated` has them."""
+    bounds = dict(limits.tres) | ({} if limits.running is None else {_JOB: limits.running})
+    for what, most in bounds.items():
+        if (end or "Grp", what) not in stated:
+            stated.add((end or "Grp", what))
+            yield _Row(_reason(beginning, what, end), whose, what, most)

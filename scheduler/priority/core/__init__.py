@@ -1,0 +1,1 @@
+"""What of priorities and limits is compiled."""

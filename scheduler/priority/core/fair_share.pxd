@@ -1,0 +1,32 @@
+cimport cython
+
+cdef double inf, DECAY, LEAST_SCALE
+cdef long NONE
+
+@cython.final
+cdef class FairShare:
+    cdef readonly long[::1] parent, above, is_user, borrows
+    cdef readonly double[::1] norm, of_all, usage, factor, level, effective
+    cdef readonly Py_ssize_t n, n_users, n_running
+    cdef readonly double scale, decay, last_s
+    cdef public double dampening, origin_s, period_s
+    cdef public bint is_tree
+    cdef long[::1] running, place, association, first_below, below
+    cdef double[::1] rate, since_s
+    cdef long rank, untied_rank
+    cdef void order_below(self) except *
+    cpdef double next_s(self) noexcept
+    cdef void add(self, long association, double rate, double from_s, double until_s) noexcept
+    @cython.locals(n=Py_ssize_t)
+    cpdef void begins(self, Py_ssize_t slot, long association, double rate, double now_s) except *
+    cpdef void ends(self, Py_ssize_t slot, double now_s) noexcept
+    @cython.locals(n=double)
+    cpdef void calculate(self, double now_s) noexcept
+    cdef void pass_time(self, double now_s) noexcept
+    cpdef double of_root(self, long a) noexcept
+    cdef void note_effective(self) noexcept
+    cdef double effective_usage(self, long a) noexcept
+    @cython.locals(tied=cython.bint, used=double, before=double)
+    cdef void rank_below(self, long account, bint is_tied) noexcept
+    cdef bint comes_first(self, long a, long b) noexcept
+    cpdef double factor_of(self, long a) noexcept

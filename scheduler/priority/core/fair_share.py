@@ -1,0 +1,195 @@
+"""The usage of associations, which decays, and their factors of fair share, as Slurm calculates both.
+
+Sources: `priority_multifactor.c` and `fair_tree.c` of Slurm; <https://slurm.schedmd.com/fair_tree.html>,
+<https://slurm.schedmd.com/classic_fair_share.html>.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from scheduler.core.arrays import FEWEST, Floats, Ints, floats, integers, larger
+from scheduler.core.codes import NONE
+
+LEAST_SCALE = 1e-200
+"""Usage is multiplied out before the common factor of decay is smaller."""
+DECAY = 0.693
+"""Slurm's ln 2."""
+
+
+class FairShare:
+    """Associations are numbered so that accounts come before what is below them; 0 is the root.
+
+    * `parent` of an association, `above` the nearest account above it that has shares of its own, whose share
+      `norm` it divides with others (as a share of that account's, and of the root's: `of_all`).
+    * `usage` of an association and all below it; times `scale`, which stands for all decay so far.
+    * By slot of a run: its association, usage by second, and until when that was added, as rows `running`.
+    """
+
+    def __init__(self, tree: Ints, norm: Floats, of_all: Floats, usage: Floats, half_life_s: float) -> None:
+        """`tree` has columns: parent, above, whether it is a user, whether its shares are its account's."""
+        columns = np.ascontiguousarray(tree.T)
+        self.parent, self.above, self.is_user, self.borrows = columns
+        self.norm, self.of_all, self.usage = norm, of_all, usage
+        self.n, self.scale, self.decay = len(norm), 1.0, 1.0 - DECAY / half_life_s
+        self.n_users = int(columns[2].sum())
+        self.dampening, self.is_tree = 1.0, True
+        self.last_s, self.origin_s, self.period_s = -inf, 0.0, inf
+        self.factor, self.level = floats(self.n), floats(self.n)
+        self.effective = floats(self.n)
+        self.n_running, self.running, self.place = 0, integers(FEWEST), integers(FEWEST)
+        self.association, self.rate, self.since_s = integers(FEWEST), floats(FEWEST), floats(FEWEST)
+        self.first_below, self.below = integers(self.n + 1), integers(self.n)
+        self.rank, self.untied_rank = 0, 0
+        self.order_below()
+
+    def order_below(self) -> None:
+        """Note what is below each association: accounts that borrow their shares give what is below them to
+        the account above."""
+        for a in range(1, self.n):
+            if not (self.borrows[a] and not self.is_user[a]):
+                self.first_below[self.above[a] + 1] += 1
+        for a in range(self.n):
+            self.first_below[a + 1] += self.first_below[a]
+        filled = integers(self.n)
+        for a in range(1, self.n):
+            if not (self.borrows[a] and not self.is_user[a]):
+                account = self.above[a]
+                self.below[self.first_below[account] + filled[account]] = a
+                filled[account] += 1
+
+    def next_s(self) -> float:
+        """When priorities are calculated next."""
+        return self.origin_s if self.last_s == -inf else self.last_s + self.period_s
+
+    def add(self, association: int, rate: float, from_s: float, until_s: float) -> None:
+        """Add the usage of a run in a time, to its association and all above it."""
+        took_s = until_s - from_s
+        if took_s <= 0:
+            return
+        used = rate * took_s * self.decay**took_s / self.scale
+        a = association
+        while a != NONE:
+            self.usage[a] += used
+            a = self.parent[a]
+
+    def begins(self, slot: int, association: int, rate: float, now_s: float) -> None:
+        """A run begins, which uses `rate` in a second."""
+        if slot >= self.place.shape[0]:
+            n = max(2 * self.place.shape[0], slot + 1)
+            self.running, self.place = larger(self.running, n), larger(self.place, n)
+            self.association, self.rate = larger(self.association, n), larger(self.rate, n)
+            self.since_s = larger(self.since_s, n)
+        self.association[slot], self.rate[slot], self.since_s[slot] = association, rate, now_s
+        self.running[self.n_running], self.place[slot] = slot, self.n_running
+        self.n_running += 1
+
+    def ends(self, slot: int, now_s: float) -> None:
+        """A run ends: what it used since the last calculation is added at once."""
+        self.calculate(now_s)
+        self.add(self.association[slot], self.rate[slot], max(self.since_s[slot], self.last_s), now_s)
+        self.n_running -= 1
+        last = self.running[self.n_running]
+        self.running[self.place[slot]], self.place[last] = last, self.place[slot]
+
+    def calculate(self, now_s: float) -> None:
+        """Do the calculations that are due by now."""
+        if self.next_s() > now_s:
+            return
+        if self.last_s == -inf:
+            self.last_s = self.origin_s
+            self.note_effective()
+        if self.n_running == 0 and self.last_s + self.period_s <= now_s:
+            n: float = (now_s - self.last_s) // self.period_s - 1.0
+            self.pass_time(self.last_s + n * self.period_s)
+        while self.last_s + self.period_s <= now_s:
+            if self.last_s + 2.0 * self.period_s > now_s:
+                self.note_effective()
+            self.pass_time(self.last_s + self.period_s)
+        if self.is_tree:
+            self.rank = self.untied_rank = self.n_users
+            self.rank_below(0, False)
+
+    def pass_time(self, now_s: float) -> None:
+        """Let usage decay until now, and add that of runs since the last calculation."""
+        if now_s <= self.last_s:
+            return
+        self.scale *= self.decay ** (now_s - self.last_s)
+        if self.scale < LEAST_SCALE:
+            for a in range(self.n):
+                self.usage[a] *= self.scale
+            self.scale = 1.0
+        for x in range(self.n_running):
+            slot = self.running[x]
+            self.add(self.association[slot], self.rate[slot], max(self.since_s[slot], self.last_s), now_s)
+        self.last_s = now_s
+
+    def of_root(self, a: int) -> float:
+        """The usage of an association as a share of all usage."""
+        return self.usage[a] / self.usage[0] if self.usage[0] > 0 else 0.0
+
+    def note_effective(self) -> None:
+        """The effective usage of accounts counts as it is before a calculation, in the classic algorithm."""
+        if self.is_tree:
+            return
+        for a in range(1, self.n):
+            if not self.is_user[a]:
+                self.effective[a] = self.effective_usage(a)
+
+    def effective_usage(self, a: int) -> float:
+        used, above = self.of_root(a), self.above[a]
+        return used + (self.effective[above] - used) * self.norm[a] if above > 0 else used
+
+    def rank_below(self, account: int, is_tied: bool) -> None:
+        """Give the users below an account their factors, in order of `level`: users with equal ones share a
+        `rank`, the first of what they would have without ties. Of a user and an account, the user comes
+        first."""
+        begin, after, before = self.first_below[account], self.first_below[account + 1], -1.0
+        for x in range(begin, after):
+            a = self.below[x]
+            used = self.usage[a] / self.usage[account] if self.usage[account] > 0 else 0.0
+            if self.borrows[a]:
+                self.level[a] = inf
+            elif self.norm[a] == 0:
+                self.level[a] = 0.0
+            else:
+                self.level[a] = self.norm[a] / used if used > 0 else inf
+        for x in range(begin + 1, after):  # nearly sorted since the last time
+            a, y = self.below[x], x
+            while y > begin and self.comes_first(a, self.below[y - 1]):
+                self.below[y] = self.below[y - 1]
+                y -= 1
+            self.below[y] = a
+        for x in range(begin, after):
+            a = self.below[x]
+            tied = is_tied if x == begin and is_tied else self.level[a] == before
+            if self.is_user[a]:
+                if not tied:
+                    self.rank = self.untied_rank
+                self.factor[a] = float(self.rank) / self.n_users
+                self.untied_rank -= 1
+            else:
+                self.rank_below(a, tied)
+            before = self.level[a]
+
+    def comes_first(self, a: int, b: int) -> bool:
+        """Whether a comes before b: by level, a user before an account, then as they were numbered."""
+        if self.level[a] != self.level[b]:
+            return self.level[a] > self.level[b]
+        if self.is_user[a] != self.is_user[b]:
+            return self.is_user[a] > self.is_user[b]
+        return a < b
+
+    def factor_of(self, a: int) -> float:
+        """The factor of a user, since the last calculation."""
+        if a <= 0:
+            return 0.0
+        if self.is_tree:
+            return self.factor[a]
+        b = self.above[a] if self.borrows[a] else a
+        effective = self.effective_usage(b) if self.is_user[b] else self.effective[b]
+        if self.of_all[b] <= 0:
+            return 0.0
+        return 2.0 ** (-(effective / self.of_all[b]) / self.dampening)
