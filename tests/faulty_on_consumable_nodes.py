@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from scheduler import rules
-from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Placer
 from scheduler.model import NodeSchedule, Share, Start
 from scheduler.node_resources.core.codes import FREE, HAS, NODE
 from scheduler.node_resources.selection import FirstFit, Placement
@@ -81,10 +81,28 @@ class IgnoresTheSitesResources:
 
 _SPOILT = spoilt(__name__, {name: spoil for name, (_, spoil) in SPOILT.items()})
 
+
+class IgnoresLimits:
+    """All jobs that fit on the nodes, in order of the queue, whatever the policy of the site is."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        free_nodes = problem.free_nodes
+        free_nodes.claims, claims = None, free_nodes.claims
+        try:
+            without = Placer(problem)
+            for i in range(problem.n_jobs):
+                if without.fits(i):
+                    without.start(i)
+        finally:
+            free_nodes.claims = claims
+        return without.schedule("it does not fit on the nodes")
+
+
 BROKEN_RULE: dict[type, str] = {
     **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
     IgnoresTheSitesResources: rules.NODES_FREE,
+    IgnoresLimits: rules.WITHIN_LIMITS,
     **ON_ANY_NODES,
 }
 globals().update({kind.__name__: kind for kind in BROKEN_RULE})

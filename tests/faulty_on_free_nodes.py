@@ -39,7 +39,7 @@ def _starting_a_job(problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedu
 
 def _removing_a_job(problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
     _starting_a_job(problem, good)
-    problem.free_nodes.end(RunId(1_000_000))
+    problem.free_nodes.end(RunId(1_000_000), problem.now_s)
     return good
 
 

@@ -22,7 +22,7 @@ from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_set import NodeSet
-from scheduler.priority.claims import Claims
+from scheduler.priority.claims import Claimant, Claims
 
 T = TypeVar("T", np.int64, np.float64)
 
@@ -125,8 +125,19 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
         assert request is not None
+        if self.claims is not None:
+            claim = self.claims.of(Claimant.of(job), request, job.estimate_s)
+            assert isinstance(claim, int), "it was admitted"
+            self.queue.service.next_claim = claim
         self.queue.next_rank = rank
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
+
+    def within_limits(self, job: Job, request: Request) -> bool:
+        """Whether a job could start now, as far as the limits of the policy are concerned."""
+        if self.claims is None:
+            return True
+        service, claim = self.claims.service, self.claims.of(Claimant.of(job), request, job.estimate_s)
+        return isinstance(claim, int) and not any(service.exceeds(*row) for row in service.table(claim))
 
     def set_in_order(self, now_s: float) -> None:
         self.queue.set_in_order(now_s)

@@ -76,7 +76,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             if isinstance(found, str):
                 return f"job {job.id} {found}"
             if self._claims is not None:
-                claim = self._claims.of(_claimant(job), found, job.estimate_s)
+                claim = self._claims.of(Claimant.of(job), found, job.estimate_s)
                 if isinstance(claim, str):
                     return f"job {job.id} never starts: {claim}"
             job = job._replace(request=found)
@@ -143,20 +143,12 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
 
     def _wait(self, job: Job) -> None:
         estimate_s = max(self._run_times.estimate_s(job), SHORTEST_S)
-        if self._claims is not None and job.request is not None:
-            claim = self._claims.of(_claimant(job), job.request, job.estimate_s)
-            assert isinstance(claim, int), "it was admitted"
-            self._claims.service.next_claim = claim
         self.state.wait(job, job.request, estimate_s, self._rank_of(job))
 
     def _end(self, run: RunId) -> tuple[Job, float]:
         if self._displacement is not None and self.state.holds(run):
             self._displacement.end(run)
         return self.state.end(run, self._clock.now_s)
-
-
-def _claimant(job: Job) -> Claimant:
-    return Claimant(job.user, job.account, job.qos)
 
 
 def free_nodes_manager(

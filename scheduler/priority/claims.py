@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.codes import NONE
+from scheduler.model import Job
 from scheduler.node_request import Node, Request
 from scheduler.priority.core.fair_share import FairShare
 from scheduler.priority.core.service import ByPolicy
@@ -37,6 +38,10 @@ class Claimant(NamedTuple):
     user: str
     account: str = ""
     qos: str = ""
+
+    @classmethod
+    def of(cls, job: Job) -> Claimant:
+        return cls(job.user, job.account, job.qos)
 
 
 class _Row(NamedTuple):

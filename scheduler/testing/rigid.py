@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from math import ceil
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import NODE
 from scheduler.node_set import NodeSet
+from scheduler.priority.claims import Claims
+from scheduler.priority.policy import ROOT, Association, ResourceLimits, SitePolicy
 from scheduler.problem import Running
 from scheduler.testing.examination import Outline, P, st
 
@@ -99,13 +102,19 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
     waiting: tuple[tuple[Request, float], ...]
     now_s: float
     site_resources: Mapping[str, int]
+    most_cpus: int | None = None
+    """A limit of the policy: how many CPUs may be in use."""
 
     @property
     def summary(self) -> tuple[int, str]:
         return len(self.waiting), f"{len(self.nodes)} nodes"
 
     def build(self, first_id: int) -> ConsumableNodesProblem:
-        state, jobs = ConsumableNodes(self.nodes, self.site_resources), self.jobs(first_id)
+        claims, jobs = None, self.jobs(first_id)
+        if self.most_cpus is not None:
+            limit = Association(ROOT, group=ResourceLimits({"cpu": self.most_cpus}))
+            claims = Claims(SitePolicy(associations=(limit,), enforces=frozenset({"limits"})), self.nodes)
+        state = ConsumableNodes(self.nodes, self.site_resources, claims)
         running = dict[RunId, Running]()
         for node in range(self.n_down):
             state.set_available(node, False)
@@ -128,7 +137,7 @@ def running_first(
     """Start a job on the first nodes on which it fits. Returns the run; none if there are no such nodes."""
     assert job.request is not None
     kind, chunks = state.nodes.note_request(job.request), job.request.chunks
-    if not state.nodes.fits(kind, chunks):
+    if not state.nodes.fits(kind, chunks) or not state.within_limits(job, job.request):
         return {}
     used = state.nodes.divided(kind, chunks, state.nodes.where_fits(kind).tolist())
     assert used is not None
@@ -239,7 +248,11 @@ def consumable_outlines(draw: st.DrawFn) -> ConsumableOutline:
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
     n_down = draw(st.integers(0, min(1, len(nodes) - 1)))
     running, waiting = (_possible(draw(jobs), nodes) for jobs in _running_and_waiting(site, now_s))
-    return ConsumableOutline(nodes, n_down, running, waiting, now_s, dict(site))
+    cpus = [
+        sum(node.cores for node in nodes) if job.exclusive else job.cpus for job, _ in (*running, *waiting)
+    ]
+    most_cpus = draw(st.sampled_from([None, None, ceil(max(cpus)), ceil(max(cpus)) + 2]))
+    return ConsumableOutline(nodes, n_down, running, waiting, now_s, dict(site), most_cpus)
 
 
 def larger_on_consumable_nodes() -> tuple[ConsumableOutline, ...]:

@@ -160,10 +160,13 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection
         claim = claims.of(who, request, time_limit_s)
         return f"never starts: {claim}" if isinstance(claim, str) else (kind, claim)
 
-    columns = [pl.col("request"), pl.col("estimate_s"), pl.lit(0), pl.lit(None)]
-    if claims is not None:
-        columns[2:] = [pl.col("user"), pl.col("charged") if log.charged else pl.lit(None)]
-    answers = [answer(*asked) for asked in arriving.select(*columns).iter_rows()]
+    asked = arriving.select(
+        "request",
+        "estimate_s",
+        user="user" if claims is not None else pl.lit(0),
+        charged="charged" if claims is not None and log.charged else pl.lit(None),
+    )
+    answers = [answer(*row) for row in asked.iter_rows()]
     numbers = arriving["job"].to_list()
     refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
     request = arriving["request"]

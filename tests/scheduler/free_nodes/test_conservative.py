@@ -86,7 +86,7 @@ def test_a_job_without_end_is_reserved_like_others_after_an_early_end() -> None:
     scheduler.schedule(asked)
     assert [scheduler.reserved_s[job.id] for job in asked.jobs] == [10.0, 15.0, 15.0, inf]
     asked.free_nodes.release(RunId(0), 1.0)
-    asked.free_nodes.end(RunId(0))
+    asked.free_nodes.end(RunId(0), 1.0)
     then = FreeNodesProblem(1.0, asked.free_nodes)
     assert [start.job for start in scheduler.schedule(then).starts] == [0]
     assert [scheduler.reserved_s[job.id] for job in then.jobs[1:]] == [6.0, 6.0, inf]

@@ -88,7 +88,7 @@ def test_free_nodes_behave_like_a_set_while_runs_come_and_go_and_nodes_fail(
         what = data.draw(st.sampled_from(["start", "start", "end", "up or down"]))
         if what == "end" and held:
             run = data.draw(st.sampled_from(sorted(held)), "which")
-            nodes.end(RunId(run))
+            nodes.end(RunId(run), 0.0)
             free |= held.pop(run) - down
         elif what == "start" and free:
             held[number] = data.draw(st.sets(st.sampled_from(sorted(free)), min_size=1), "taken")

@@ -132,5 +132,6 @@ def test_sjf_orders_by_estimate_and_breaks_ties_by_arrival() -> None:
 
 def test_the_lowest_free_nodes_are_allocated_even_if_not_contiguous() -> None:
     asked = problem(8, [(1, 10.0), (2, 10.0), (2, 10.0)], [(3, 5.0), (2, 5.0)])
-    asked.free_nodes.end(next(run for run, running in asked.running.items() if len(running.machines) == 1))
+    run = next(run for run, running in asked.running.items() if len(running.machines) == 1)
+    asked.free_nodes.end(run, asked.now_s)
     assert started("fcfs", asked) == {0: "0 5-6"}

@@ -30,7 +30,7 @@ class Queue:
 
     def go(self, job: Job) -> None:
         self.nodes.start(RunId(job.id), job.id, Start(0, self.nodes.free.lowest(job.n_tasks), 1.0), 0.0)
-        self.nodes.end(RunId(job.id))
+        self.nodes.end(RunId(job.id), 0.0)
 
 
 def in_order(jobs: dict[Job, float]) -> list[Job]:
