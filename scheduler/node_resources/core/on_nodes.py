@@ -93,7 +93,7 @@ class OnNodes(Queue):
         self.in_order, self.by_estimate = integers(MIN_SIZE), integers(MIN_SIZE)
         self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
-        self.service, self.priority, self.is_reordered = Service(), integers(FEWEST), False
+        self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)

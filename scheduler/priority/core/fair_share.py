@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import FEWEST, Floats, Ints, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Floats, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
 
 LEAST_SCALE = 1e-200
@@ -39,8 +39,8 @@ class FairShare:
         self.last_s, self.origin_s, self.period_s = -inf, 0.0, inf
         self.factor, self.level = floats(self.n), floats(self.n)
         self.effective = floats(self.n)
-        self.n_running, self.running, self.place = 0, integers(FEWEST), integers(FEWEST)
-        self.association, self.rate, self.since_s = integers(FEWEST), floats(FEWEST), floats(FEWEST)
+        self.n_running, self.running, self.place = 0, integers(MIN_SIZE), integers(MIN_SIZE)
+        self.association, self.rate, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.first_below, self.below = integers(self.n + 1), integers(self.n)
         self.rank, self.untied_rank = 0, 0
         self.order_below()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from scheduler.core.arrays import FEWEST, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.codes import NONE
 from scheduler.priority.core.fair_share import FairShare
 
@@ -63,10 +63,10 @@ class ByPolicy(Service):
         Service.__init__(self)
         self.fair, self.age, self.max_age_s, self.fair_share = fair, age, max_age_s, fair_share
         self.n_claims, self.n_rows, self.n_limits = 0, 0, 0
-        self.association, self.fixed, self.rate = integers(FEWEST), floats(FEWEST), floats(FEWEST)
-        self.first_row, self.limit, self.amount = integers(FEWEST + 1), integers(FEWEST), floats(FEWEST)
-        self.most, self.used = floats(FEWEST), floats(FEWEST)
-        self.claim, self.since_s = integers(FEWEST), floats(FEWEST)
+        self.association, self.fixed, self.rate = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
+        self.first_row, self.limit, self.amount = integers(MIN_SIZE + 1), integers(MIN_SIZE), floats(MIN_SIZE)
+        self.most, self.used = floats(MIN_SIZE), floats(MIN_SIZE)
+        self.claim, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE)
         self.calculated_s = -inf
 
     def add_limit(self, most: float) -> int:
