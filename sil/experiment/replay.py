@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -11,11 +11,11 @@ from pathlib import Path
 from scheduler import UserError
 from sil.experiment.output_folder import UNFINISHED, alone_in, make_usable, resumable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import DESCRIBED, FIGURES, OPTIONAL, REPORT, SUMMARY
+from sil.experiment.replay_folder import FIGURES, REPORT, SUMMARY, write_summary
 from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import Results
 from sil.report.analysis import Analysis
-from sil.report.listing import file_name, json_text
+from sil.report.listing import file_name
 from sil.report.origin import ORIGIN, record_origin
 from sil.runs.on_log import Replay
 from sil.runs.under_test import SlurmProgram, UnderTest
@@ -83,7 +83,9 @@ def replay_all(
             except Interrupted as error:
                 interrupted = error
             outcomes = [found[scheduler] for scheduler in folders if scheduler in found]
-            _write_summary(out, replay, schedulers, outcomes, analysis)
+            of_slurm = [each for each in schedulers if isinstance(each, SlurmProgram)]
+            programs = {each.label: each.program.described() for each in of_slurm}
+            write_summary(out, replay, {o.scheduler: o for o in outcomes}, programs, analysis)
             if interrupted is not None:
                 raise interrupted
     return outcomes
@@ -166,27 +168,3 @@ def fastest(executor: Executor, schedulers: Sequence[UnderTest], n_items: int, n
 def without_results(scheduler: UnderTest, died: Died) -> Results:
     """The results of a scheduler whose process died: its fault."""
     return Results({}, sentence(scheduler.label, died.rule, str(died)))
-
-
-def _write_summary(
-    out: Path,
-    replay: Replay,
-    schedulers: Iterable[UnderTest],
-    outcomes: Sequence[Outcome],
-    analysis: Analysis,
-) -> None:
-    found = {
-        **replay.description(),
-        "programs": {
-            each.label: each.program.described() for each in schedulers if isinstance(each, SlurmProgram)
-        },
-        "load": replay.log.load,
-        "days": replay.log.span_s / 86_400.0,
-        "schedulers": {
-            o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
-        },
-        "analysis": asdict(analysis),
-    }
-    optional = {key: found[key] for key in OPTIONAL if key in found}
-    text = json_text({key: found[key] for key in DESCRIBED} | optional)
-    no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, create_model
 
@@ -16,13 +16,17 @@ from scheduler import UserError
 from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
-from sil.report.listing import file_name
+from sil.report.listing import file_name, json_text
 from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.replays import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
 from sil.trace.reading import DAMAGED
-from site_db.files.access import OF_JSON, read_text
+from site_db.files.access import OF_JSON, no_link, read_text
+
+if TYPE_CHECKING:
+    from sil.outcome.replayed_log import Results
+    from sil.runs.on_log import Replay
 
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -58,6 +62,24 @@ DESCRIBED: Mapping[str, Any] = {
 _fields: dict[str, Any] = {name: (kind, ...) for name, kind in DESCRIBED.items()}
 Summary = create_model("Summary", **_fields)
 """The model of a summary.json, which may have been changed."""
+
+
+def write_summary(
+    out: Path, replay: Replay, results: Mapping[str, Results], programs: Mapping[str, Any], analysis: Analysis
+) -> None:
+    """Write summary.json, with the results of the schedulers that are done, and the `programs` of all."""
+    found = {
+        **replay.description(),
+        "programs": programs,
+        "load": replay.log.load,
+        "days": replay.log.span_s / 86_400.0,
+        "schedulers": {
+            name: {**of.statistics, "fault": of.fault, "refused": of.refused} for name, of in results.items()
+        },
+        "analysis": asdict(analysis),
+    }
+    text = json_text({key: found[key] for key in (*DESCRIBED, *OPTIONAL) if key in found})
+    no_link(out / SUMMARY).write_text(text + "\n", encoding="utf-8")
 
 
 def are_replays(out: Path) -> bool:

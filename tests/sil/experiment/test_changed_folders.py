@@ -40,7 +40,7 @@ def test_a_file_that_cannot_be_written_ends_a_command_with_a_sentence(
     def write(*_: object) -> None:
         raise OSError(number, "as the system says", "out/summary.json")
 
-    monkeypatch.setattr(replaying, "_write_summary", write)
+    monkeypatch.setattr(replaying, "write_summary", write)
     code, said = replay(tmp_path)
     assert code == 2
     assert "Traceback" not in said
@@ -88,7 +88,7 @@ def test_an_error_of_a_library_blames_no_scheduler(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(replaying, "_write_summary", fail)
+    monkeypatch.setattr(replaying, "write_summary", fail)
     code, said = replay(tmp_path)
     assert code == console.EXIT_BAD_INPUT
     assert f"the testbed failed ({type(error).__name__}: " in said
