@@ -24,32 +24,17 @@ from sil.world.guard.faults import one_line
 from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.slurm.lines import Pair
+from site_db.slurm.output import duration_s
+from site_db.slurm.sacctmgr import dump_lines, qualities
 
 REMEDY = "apt install slurmdbd mariadb-server"
-_QOS_KEYS = {
-    "priority": "Priority", "gracetime": "GraceTime", "preempt": "Preempt",
-    "preemptexempttime": "PreemptExemptTime", "preemptmode": "PreemptMode", "limitfactor": "LimitFactor",
-    "flags": "Flags", "usagefactor": "UsageFactor", "usagethres": "UsageThreshold", "grptres": "GrpTRES",
-    "grptresmins": "GrpTRESMins", "grptresrunmins": "GrpTRESRunMins", "grpjobs": "GrpJobs",
-    "grpsubmit": "GrpSubmitJobs", "grpwall": "GrpWall", "maxtres": "MaxTRESPerJob",
-    "maxtrespernode": "MaxTRESPerNode", "maxtresmins": "MaxTRESMinsPerJob", "maxwall": "MaxWall",
-    "maxtrespu": "MaxTRESPerUser", "maxjobspu": "MaxJobsPerUser", "maxsubmitpu": "MaxSubmitJobsPerUser",
-    "maxtrespa": "MaxTRESPerAccount", "maxjobspa": "MaxJobsPerAccount",
-    "maxsubmitpa": "MaxSubmitJobsPerAccount", "mintres": "MinTRESPerJob",
-    "grpjobsaccrue": "GrpJobsAccrue", "maxjobsaccruepu": "MaxJobsAccruePerUser",
-    "maxjobsaccruepa": "MaxJobsAccruePerAccount",
-}  # fmt: skip
-"""Columns of `sacctmgr show qos`, in small letters, and how `sacctmgr modify qos` calls them."""
 _TRES = re.compile(r":\w+TRES\w*=('[^']*'|[^:]*)", re.IGNORECASE)
 """Matches a limit of resources, in a line of what `sacctmgr dump` writes."""
-_QOS_OF_A_LINE = re.compile(r":(?:Def)?QOS='([^']*)'", re.IGNORECASE)
-"""Matches the names in such a line which `qos.txt` defines if it is there."""
-_LINE_OF_QOS = re.compile(r"\s*QOS\s*-\s*'([^']*)'(.*)", re.IGNORECASE | re.DOTALL)
+_QOS = re.compile(r"\s*QOS\s*-", re.IGNORECASE)
+"""Matches the beginning of a line of a quality of service, which sacctmgr does not load before 25.05."""
 _NAME = re.compile(r"[\w.@][\w.@+-]*")
 """Matches the name of an account or a quality of service; sacctmgr takes others for options or lists, and
 changes quotes."""
-_OF_NO_EFFECT = {"name", "id", "description", "descr"}
-"""Other columns, which have no effect."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +56,25 @@ class Accounting:
         """The names of all qualities of service that must exist. Raises InvalidFile."""
         found = {_checked(name, "the log: QOS").lower() for name in self.qualities}  # as Slurm has them
         if self.associations is not None:
-            listed = _QOS_OF_A_LINE.findall(read_text(self.associations))
-            names = {name.lstrip("+-") for names in listed for name in names.split(",")} - {""}
-            found |= {_checked(name, f"{self.associations}: QOS") for name in names}
+            for line in dump_lines(self.associations):
+                names = f"{line.get('qos')},{line.get('defaultqos')}".split(",")
+                known = {name.lstrip("+-") for name in names} - {""}
+                found |= {_checked(name, f"{line.where}: QOS") for name in known}
         return found | {name for name, _ in self.definitions()}
 
     def definitions(self) -> list[tuple[str, list[str]]]:
-        """Qualities of service with their settings; `sacctmgr dump` writes them, too, since 25.05. Raises
-        InvalidFile."""
-        if self.qos is not None:
-            return [*qualities(self.qos)]
-        return [] if self.associations is None else [*_qualities_dumped(self.associations)]
+        """Qualities of service with their settings, as `sacctmgr modify` calls these. Raises InvalidFile."""
+        return [
+            (_checked(line.pairs[0].value, f"{line.where}: QOS"), [*map(_as_modified, line.pairs[1:])])
+            for line in qualities(self.associations, self.qos)
+        ]
+
+
+def _as_modified(pair: Pair) -> str:
+    """A setting of a quality of service: a table has some names, and times, in another form."""
+    key = re.sub(r"submit(p[ua])$", r"submitjobs\1", pair.name)
+    seconds = duration_s(pair.value, 1) if key == "gracetime" else None
+    return f"{key}={pair.value if seconds is None else seconds}"
 
 
 def _checked(name: str, what: str) -> str:
@@ -154,8 +147,8 @@ def loaded(daemons: Daemons, accounting: Accounting, cluster: str) -> None:
 
 def _associations(accounting: Accounting, cluster: str) -> str:
     if accounting.associations is not None:
-        lines = read_text(accounting.associations).splitlines(keepends=True)
-        return "".join(line for line in lines if not _LINE_OF_QOS.match(line))
+        lines = read_text(accounting.associations).split("\n")
+        return "\n".join("" if _QOS.match(line) else line for line in lines)
     return dumped(cluster, accounting.accounts or {}, accounting.names_of_qualities())
 
 
@@ -201,38 +194,6 @@ def dumped(cluster: str, accounts: Mapping[str, Sequence[str]], qualities: Itera
                 yield f"User - '{user}':DefaultAccount='{accounts[user][0].lower()}':Fairshare=1"
 
     return "\n".join((*lines(), ""))
-
-
-def qualities(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Names and settings of what `sacctmgr --parsable2 show qos` printed. Raises InvalidFile."""
-    lines = enumerate(read_text(path).split("\n"), start=1)
-    (_, header), *rows = [(number, line) for number, line in lines if line.strip()] or [(1, "")]
-    columns = [name.strip().lower() for name in header.split("|")]
-    if "name" not in columns:
-        raise InvalidFile(
-            f"{path}, line 1: there is no column Name; expected what 'sacctmgr --parsable2 show qos' prints"
-        )
-    for number, row in rows:
-        values = dict(zip(columns, row.split("|"), strict=False))
-        name = _checked(values.get("name", ""), f"{path}, line {number}: QOS")
-        said = {
-            key: value
-            for key, value in values.items()
-            if value not in ("", "00:00:00", "cluster") and (key, value) != ("priority", "0")
-        }
-        for key in said.keys() - _QOS_KEYS.keys() - _OF_NO_EFFECT:
-            raise InvalidFile(
-                f"{path}: QOS {name} has {key}={said[key]}, and that column is not known; remove it"
-            )
-        yield name, [f"{_QOS_KEYS[key]}={said[key]}" for key in said if key in _QOS_KEYS]
-
-
-def _qualities_dumped(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Names and settings of what `sacctmgr dump` wrote. Raises InvalidFile."""
-    for found in filter(None, map(_LINE_OF_QOS.match, read_text(path).splitlines())):
-        settings = re.findall(r":(\w+)=(?:'([^']*)'|([^:]*))", found[2])
-        said = [f"{key}={quoted or plain}" for key, quoted, plain in settings if key.lower() != "description"]
-        yield _checked(found[1], f"{path}: QOS"), said
 
 
 def _started_database(daemons: Daemons, user: str) -> int:

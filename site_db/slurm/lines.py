@@ -51,9 +51,8 @@ class Pair(NamedTuple):
 
 def pairs_of(text: str) -> Iterator[Pair]:
     """The pairs of a line: key, `=` with or without blanks around it, value. A value is a quoted text that is
-    followed by a blank or the end, else everything up to the next blank. A backslash before a character
-    stands for that character, as in `\\#`."""
-    for key, quoted_value, value, word in _PART.findall(re.sub(r"\\(.?)", r"\1", text)):
+    followed by a blank or the end, else everything up to the next blank."""
+    for key, quoted_value, value, word in _PART.findall(unescaped(text)):
         yield Pair(key, quoted_value or value or word)
 
 
@@ -164,15 +163,26 @@ def _lines(path: Path, notes: list[str]) -> Iterator[Line]:
             continue
         for at, raw in enumerate(raw_lines, start=number):
             first = first if continues else at
-            uncommented = _UNCOMMENTED.match(raw)
-            part = uncommented[0].rstrip(_BLANKS) if uncommented else ""
-            # As in Slurm, an odd number of backslashes joins the next line, without a space.
-            continues = (len(part) - len(part.rstrip("\\"))) % 2 == 1
-            text += part[:-1] if continues else part
+            part, continues = uncommented(raw)
+            text += part
             if not continues:
                 yield from _configured(text, f"{path}, line {first}")
                 text = ""
     yield from _configured(text, f"{path}, line {first}")
+
+
+def uncommented(raw: str) -> tuple[str, bool]:
+    """A line without its comment, and whether the next one belongs to it: as in Slurm, an odd number of
+    backslashes joins that, without a space."""
+    found = _UNCOMMENTED.match(raw)
+    part = found[0].rstrip(_BLANKS) if found else ""
+    continues = (len(part) - len(part.rstrip("\\"))) % 2 == 1
+    return part[:-1] if continues else part, continues
+
+
+def unescaped(text: str) -> str:
+    """A backslash before a character stands for that character, as in `\\#`."""
+    return re.sub(r"\\(.?)", r"\1", text)
 
 
 def _configured(text: str, where: str) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sil.slurm.accounting import Accounting, dumped, loaded, qualities
+from sil.slurm.accounting import Accounting, dumped, loaded
 from sil.slurm.configuration import configuration_of
 from sil.slurm.controller import Controller
 from sil.slurm.installation import listening
@@ -26,9 +26,9 @@ FAIR_SHARE = (
 GPUS = ("GresTypes=gpu", "AccountingStorageTRES=gres/gpu")
 USERS = {"alice": 70001, "bob": 70002}
 QOS = (
-    "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|GrpTRES|MaxWall|MaxJobsPU\n"
-    "normal|0|00:00:00||cluster|1.000000|||\n"
-    "high|1000|00:00:00|normal|cluster|1.000000|cpu=3,gres/gpu=2|1-00:00:00|2\n"
+    "Name|Priority|GraceTime|Preempt|PreemptMode|UsageFactor|GrpTRES|MaxWall|MaxJobsPU|MaxSubmitPA\n"
+    "normal|0|00:00:00||cluster|1.000000||||\n"
+    "high|1000|00:01:00|normal|cluster|1.000000|cpu=3,gres/gpu=2|1-00:00:00|2|7\n"
 )
 
 needs_database = pytest.mark.skipif(
@@ -68,10 +68,10 @@ def test_users_are_in_their_accounts_with_equal_shares(controller: Controller) -
 @needs_slurm
 @needs_database
 def test_qualities_of_service_have_their_limits(controller: Controller) -> None:
-    shown = controller.slurm(
-        "sacctmgr", "-nP", "show", "qos", "format=name,priority,preempt,grptres,maxwall,maxjobspu"
-    )
-    assert ["high", "1000", "normal", "cpu=3,gres/gpu=2", "1-00:00:00", "2"] in rows(shown)
+    columns = "name,priority,gracetime,preempt,grptres,maxwall,maxjobspu,maxsubmitpa"
+    shown = controller.slurm("sacctmgr", "-nP", "show", "qos", f"format={columns}")
+    row = ["high", "1000", "00:01:00", "normal", "cpu=3,gres/gpu=2", "1-00:00:00", "2", "7"]
+    assert row in rows(shown)
 
 
 @needs_slurm
@@ -144,16 +144,16 @@ def test_a_name_that_sacctmgr_takes_for_something_else_is_refused(name: str, tmp
         Accounting(qualities=[name]).names_of_qualities()
     (tmp_path / "qos.txt").write_text(f"Priority|Name\n1|{name}\n")
     with pytest.raises(InvalidFile, match=f"qos.txt, line 2: QOS .* {sentence}"):
-        [*qualities(tmp_path / "qos.txt")]
+        Accounting(qos=tmp_path / "qos.txt").definitions()
 
 
-def test_only_settings_that_say_something_are_read_of_a_quality_of_service(tmp_path: Path) -> None:
+def test_only_settings_that_say_something_are_set_of_a_quality_of_service(tmp_path: Path) -> None:
     (tmp_path / "qos.txt").write_text(QOS)
-    assert dict(qualities(tmp_path / "qos.txt")) == {
-        "normal": ["UsageFactor=1.000000"],
+    assert dict(Accounting(qos=tmp_path / "qos.txt").definitions()) == {
+        "normal": ["usagefactor=1.000000"],
         "high": [
-            "Priority=1000", "Preempt=normal", "UsageFactor=1.000000", "GrpTRES=cpu=3,gres/gpu=2",
-            "MaxWall=1-00:00:00", "MaxJobsPerUser=2",
+            "priority=1000", "gracetime=60", "preempt=normal", "usagefactor=1.000000",
+            "grptres=cpu=3,gres/gpu=2", "maxwall=1-00:00:00", "maxjobspu=2", "maxsubmitjobspa=7",
         ],
     }  # fmt: skip
 
@@ -167,31 +167,25 @@ def test_qualities_of_service_in_a_dump_count_unless_another_file_has_them(tmp_p
     )
     listed.write_text("Name|Priority\nlow|5\n")
     alone = Accounting(associations=dump)
-    high = ["Flags=DenyOnLimit", "GrpTRES=cpu=3,gres/gpu=2", "Priority=1000"]
+    high = ["flags=DenyOnLimit", "grptres=cpu=3,gres/gpu=2", "priority=1000"]
     assert alone.definitions() == [("normal", []), ("high", high)]
     assert alone.names_of_qualities() == {"normal", "high", "low"}
-    assert Accounting(associations=dump, qos=listed).definitions() == [("low", ["Priority=5"])]
-
-
-def test_another_file_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "qos.txt").write_text("hello\n")
-    with pytest.raises(InvalidFile, match="there is no column Name; expected what 'sacctmgr"):
-        [*qualities(tmp_path / "qos.txt")]
-
-
-def test_a_column_that_is_not_known_is_rejected_if_it_says_something(tmp_path: Path) -> None:
-    path = tmp_path / "qos.txt"
-    path.write_text("Name|ID|NewLimit\nnormal|1|\n")
-    assert dict(qualities(path)) == {"normal": []}
-    path.write_text("Name|ID|NewLimit\nnormal|1|7\n")
-    with pytest.raises(InvalidFile, match="QOS normal has newlimit=7, and that column is not known"):
-        [*qualities(path)]
+    assert Accounting(associations=dump, qos=listed).definitions() == [("low", ["priority=5"])]
 
 
 @needs_slurm
 @needs_database
-def test_what_slurm_says_against_a_file_names_it(controller: Controller, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("Name|GrpTRES\nnormal|gres/fpga=1\n", "no TRES known by type gres/fpga"),
+        ("Name|NewLimit\nnormal|7\n", "Unknown option: newlimit=7"),
+    ],
+)
+def test_what_slurm_says_against_a_file_names_it(
+    table: str, sentence: str, controller: Controller, tmp_path: Path
+) -> None:
     path = tmp_path / "qos.txt"
-    path.write_text("Name|GrpTRES\nnormal|gres/fpga=1\n")
-    with pytest.raises(InvalidFile, match=r"qos.txt: sacctmgr .* no TRES known by type gres/fpga"):
+    path.write_text(table)
+    with pytest.raises(InvalidFile, match=rf"qos.txt: sacctmgr .* {sentence}"):
         loaded(controller, Accounting(qos=path), "testbed")
