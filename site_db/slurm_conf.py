@@ -6,7 +6,7 @@ show partition` and `sinfo --json` print.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from site_db.files.access import Memory
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.keys import KINDS, IgnoredKeys
-from site_db.slurm.lines import Line, lines_of
+from site_db.slurm.lines import Line, lines_of, with_defaults
 from site_db.slurm.nodes import hardware_of, hosts, licences_of, order_of_service, partition_of, takes_no_jobs
 
 BYTES_OF_A_NODE = 1_000
@@ -27,7 +27,7 @@ _DEEPEST = 40
 """How deep sets of nodes may contain one another."""
 
 
-def read_cluster(path: Path) -> SiteNodes:
+def read_cluster(path: Path, modelled: Collection[str] = ()) -> SiteNodes:
     """The nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`, `scontrol show
     partition` (both also with `--json`) or `sinfo --json`.
 
@@ -38,13 +38,13 @@ def read_cluster(path: Path) -> SiteNodes:
     unless SelectTypeParameters lacks it. With SelectType=select/linear, or in a partition with
     Exclusive=NODE or OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does not
     count, as in Slurm. Licenses are resources of the whole site. Nodes in state FUTURE are left out. `notes`
-    says what else is ignored (`IgnoredKeys`, `order_of_service`).
+    says what else is ignored (`IgnoredKeys`, `order_of_service`), except keys that are `modelled` elsewhere.
     Raises InvalidFile with file and line.
     """
     notes: list[str] = []
-    found = _Found(Memory(path))
-    for line in lines_of(path, notes):
-        found.add(line)
+    found = _Found(Memory(path), IgnoredKeys(modelled))
+    for kind, whole, line in with_defaults(lines_of(path, notes), KINDS):
+        found.add(kind, whole, line)
     if not found.nodes:
         raise InvalidFile(f"{path}: there is no node; expected {EXPECTED}")
     return found.cluster(notes)
@@ -53,6 +53,7 @@ def read_cluster(path: Path) -> SiteNodes:
 @dataclass
 class _Found:
     memory: Memory
+    ignored: IgnoredKeys
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, tuple[Partition, Line]] = field(default_factory=dict)
@@ -64,24 +65,19 @@ class _Found:
     """Lists of nodes that take no jobs, and where that is said."""
     settings: dict[str, Line] = field(default_factory=dict)
     """The settings of the site."""
-    defaults: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    """The defaults of lines of each kind."""
-    ignored: IgnoredKeys = field(default_factory=IgnoredKeys)
     _members: dict[str, frozenset[str]] = field(default_factory=dict)
     """The members of NodeSets."""
 
-    def add(self, line: Line) -> None:
-        kind = next((key for key in KINDS if key in line.values), None)
-        if kind is None:
+    def add(self, kind: str, whole: Line, line: Line) -> None:
+        if not kind:
             self.ignored.check_first_word(line)
             self.settings.update(dict.fromkeys(line.values, line))
             return
-        name, defaults = line.values[kind], self.defaults.get(kind, {})
-        whole = replace(line, values={**defaults, **line.values})
+        name = line.values[kind]
         self.ignored.note(kind, whole, line)
-        if name.upper() == "DEFAULT" and kind in ("nodename", "partitionname"):
-            self.defaults[kind] = whole.values
-        elif kind == "nodename":
+        if line.sets_defaults(kind):
+            return
+        if kind == "nodename":
             self._add_nodes(whole)
         elif kind == "partitionname":
             if not name:
@@ -133,7 +129,7 @@ class _Found:
             has_memory=has_memory and any(node.memory_mib > 1 for node in self.nodes.values()),
             site_resources=licences_of(self.settings["licenses"]) if "licenses" in self.settings else {},
             down=frozenset(down),
-            notes=(*notes, *self.ignored.all(), *order_of_service(self.settings)),
+            notes=(*notes, *self.ignored.all(), *order_of_service(self.settings, self.ignored.modelled)),
         )
 
     def _setting(self, key: str) -> str:

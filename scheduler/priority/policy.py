@@ -35,13 +35,15 @@ class ResourceLimits:
 class Association:
     """An account, or a user in an account.
 
+    * `parent`: the account above; of a user, `account`; of ROOT, "".
     * `shares`: Slurm's `Fairshare`; PARENT = those of the account.
     * `priority`: of the factor of associations.
     * `group`: limits of all jobs below it (`Grp...`).
     * `own`: limits of each association below it, unless that has its own (`MaxJobs`, `MaxSubmitJobs`).
     * `job`: limits of one job (`MaxTRESPerJob`, `MaxWall`).
     * `qos`: the names that its jobs may have, the first by default; empty = any.
-    * `usage`: weighted TRES-seconds before the first job.
+    * `usage`: weighted TRES-seconds before the first job; of an account, without those of associations below.
+    * `is_default`: whether a job of the user that names no account has this one.
     """
 
     account: str
@@ -54,6 +56,7 @@ class Association:
     job: ResourceLimits = field(default_factory=ResourceLimits)
     qos: tuple[str, ...] = ()
     usage: float = 0.0
+    is_default: bool = False
 
 
 @dataclass(frozen=True)

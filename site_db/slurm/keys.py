@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -64,8 +64,9 @@ _KNOWN["partitionname"] |= {name.lower(): name for name in NOT_MODELLED}
 
 @dataclass
 class IgnoredKeys:
-    """What the lines of a file say that the model leaves out."""
+    """What the lines of a file say that the model leaves out. It has the keys `modelled` (small letters)."""
 
+    modelled: Collection[str] = ()
     sentences: list[str] = field(default_factory=list)
     _counts: Counter[str] = field(default_factory=Counter)
 
@@ -96,6 +97,8 @@ class IgnoredKeys:
                 self._note_unknown(kind, pair, what, whole)
 
     def _note_known(self, kind: str, name: str, value: str, what: str, line: Line) -> None:
+        if name.lower() in self.modelled:
+            return
         if name in _WITHOUT_EFFECT[kind].split():
             if not line.is_output:
                 self._counts[name] += 1
@@ -108,7 +111,7 @@ class IgnoredKeys:
         if similar is None:
             self.ignore(whole.where, f"{pair.key}={pair.value}", what, "it is not known")
             return
-        is_read = known[similar] in _READ[kind].split()
+        is_read = known[similar] in _READ[kind].split() or similar in self.modelled
         stated = {_SAME.get(key, key) for key in whole.values}
         if is_read and _SAME.get(similar, similar) not in stated:
             raise whole.mistake(

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,6 +81,10 @@ class Line:
             )
         return int(text)
 
+    def sets_defaults(self, kind: str) -> bool:
+        """Whether it states no node or partition, but defaults for the lines after it."""
+        return kind in ("nodename", "partitionname") and self.values[kind].upper() == "DEFAULT"
+
     def check_words(self) -> None:
         """Raise InvalidFile for what is not of the form key=value, like the second word of `MaxTime=2
         days`."""
@@ -100,6 +104,18 @@ def lines_of(path: Path, notes: list[str]) -> Iterator[Line]:
     """The lines of a file and of those that it includes; each record of the output of a command is a line.
     `notes` gets a sentence for each file that is taken from another folder. Raises InvalidFile."""
     return _Reader(path.parent, notes).lines(path)
+
+
+def with_defaults(lines: Iterable[Line], kinds: Iterable[str]) -> Iterator[tuple[str, Line, Line]]:
+    """For each line, that of `kinds` which it states, or "", the line with the defaults that it has, and the
+    line as it is."""
+    defaults: dict[str, Mapping[str, str]] = {}
+    for line in lines:
+        kind = next((key for key in kinds if key in line.values), "")
+        whole = replace(line, values={**defaults.get(kind, {}), **line.values})
+        if line.sets_defaults(kind):
+            defaults[kind] = whole.values
+        yield kind, whole, line
 
 
 @dataclass

@@ -4,7 +4,7 @@ come, first served."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf
 
 from scheduler.messages import abbreviated, counted
@@ -66,13 +66,13 @@ _WITHOUT_EFFECT = {
 """The settings, and their values with which jobs are served in the order in which they arrive."""
 
 
-def order_of_service(settings: Mapping[str, Line]) -> Iterator[str]:
-    """A sentence, if there are such settings; each with its line."""
+def order_of_service(settings: Mapping[str, Line], modelled: Collection[str]) -> Iterator[str]:
+    """A sentence, if there are such settings, besides those whose keys are `modelled`; each with its line."""
     found: list[str] = []
     for name, line in settings.items():
         value = line.values[name]
         plain = ("0",) if name.startswith("priorityweight") else _WITHOUT_EFFECT.get(name)
-        if plain is not None and value.lower() not in ("", *plain):
+        if plain is not None and name not in modelled and value.lower() not in ("", *plain):
             key = next(pair.key for pair in line.pairs if pair.name == name)
             found.append(shortened(f"{key}={value}", 80))
     if found:

@@ -210,8 +210,8 @@ def limit_s(text: str) -> float:
     return 60.0 * ceil(found_s / 60)
 
 
-_MIB = {"": 1.0, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+MIB_OF = {"": 1.0, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 class BadTres(ValueError):
@@ -268,7 +268,7 @@ def memory_mib(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([KMGTP]?)", text, re.IGNORECASE)
     if match is None:
         raise BadTres(f"'{text}' is not an amount of memory, like 256G or 4000M")
-    return ceil(float(match[1]) * _MIB[match[2].upper()])
+    return ceil(float(match[1]) * MIB_OF[match[2].upper()])
 
 
 def amount_of(text: str, part: str) -> int:
@@ -276,4 +276,4 @@ def amount_of(text: str, part: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text, re.IGNORECASE)
     if match is None:
         raise BadTres(f"'{part}' has no whole number of at least 0")
-    return int(match[1]) * _UNITS[match[2].upper()]
+    return int(match[1]) * UNITS[match[2].upper()]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.files.readers import read_text
 from site_db.slurm.lines import Line, Pair, uncommented, unescaped
 
 
@@ -69,13 +69,18 @@ def table_lines(path: Path, kind: str, key: str, form: Form) -> Iterator[Line]:
     column `key` as its name. Raises InvalidFile."""
     lines = enumerate(read_text(path).split("\n"), start=1)
     (_, header), *rows = [(number, line) for number, line in lines if line.strip()] or [(1, "")]
-    columns = _columns(header)
-    if key not in columns:
+    columns = header.split("|")
+    if key not in _columns(header):
         raise InvalidFile(f"{path}, line 1: there is no column {key.title()}; expected {form}")
     for number, row in rows:
-        values = dict(zip(columns, map(str.strip, row.split("|")), strict=False))
-        name = values.pop(key, "")
-        yield _line(f"{path}, line {number}", Pair(kind, name), *(Pair(*each) for each in values.items()))
+        values = [
+            Pair(column.strip(), value.strip())
+            for column, value in zip(columns, row.split("|"), strict=False)
+        ]
+        name = next((pair.value for pair in values if pair.name == key), "")
+        yield _line(
+            f"{path}, line {number}", Pair(kind, name), *(pair for pair in values if pair.name != key)
+        )
 
 
 def qualities(dump: Path | None, listed: Path | None) -> list[Line]:

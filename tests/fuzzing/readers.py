@@ -26,7 +26,7 @@ from sil.report.origin import origin_terms
 from sil.runs.on_log import Replay
 from sil.settings.experiment_file import Experiment
 from sil.site.logs import read_log
-from sil.slurm.accounting import qualities
+from sil.slurm.accounting import Accounting
 from sil.slurm.configuration import read_configuration
 from sil.slurm.settings.selection import Surroundings
 from sil.swarm.case import Case, drawn
@@ -44,6 +44,7 @@ from site_db.jobs.sacct import reader as sacct
 from site_db.journals import FileJournal
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import read_site_file
+from site_db.slurm.policy import read_policy
 from site_db.slurm_conf import read_cluster
 from tests.scheduler.durability.test_journal_text import OF_VERSION_1
 from tests.sil.experiment.replaying import replay_all
@@ -94,6 +95,23 @@ SCONTROL_JSON = """{"nodes": [{"name": "n1", "cpus": 16, "sockets": 1, "cores": 
 "features": ["fast"], "state": ["IDLE", "DRAIN"], "partitions": ["batch"]}],
 "partitions": [{"name": "batch", "maximums": {"time": 5}}], "sinfo": []}
 """
+PRIORITIES = """PriorityType=priority/multifactor
+PriorityWeightTRES=CPU=1000,Mem=2000,GRES/gpu=3.5
+PriorityDecayHalfLife=14-0
+PriorityFlags=NO_FAIR_TREE,NO_NORMAL_QOS
+AccountingStorageEnforce=limits,qos
+PartitionName=DEFAULT PriorityTier=3 TRESBillingWeights="CPU=1.0,Mem=0.25G"
+PartitionName=a QOS=high
+"""
+DUMP = """# a tree
+QOS - 'high':GrpTRES=cpu=3,gres/gpu:a100=2:MaxJobsPU=4
+Cluster - 'c':Fairshare=1:QOS='normal,high'
+Parent - 'root'
+Account - 'physics':Description='It: all':Fairshare=parent:GrpTRES=cpu=10:GrpJobs=3
+Parent - 'physics'
+User - 'ann':DefaultAccount='physics':MaxWall='1-00:00:00':QOS='+high'
+"""
+SHARES = "Account|User|RawShares|RawUsage\nroot|||7\n physics|ann|1|7\n"
 QOS = "Name|Priority|Preempt|GrpTRES|MaxWall\nnormal|0|||\nhigh|1000|normal|cpu=3|1-00:00:00\n"
 CLEAN_SWF = "; MaxProcs: 8\n" + "".join(
     f"{k} {10 * k} 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n" for k in range(1, 9)
@@ -289,7 +307,9 @@ READERS = {
     "slurm.conf of a controller": Reader(
         "slurm.conf", texts(SLURM_CONF), lambda path: read_configuration(path).text(CONTROLLER)
     ),
-    "qos": Reader("qos.txt", texts(QOS), lambda path: [*qualities(path)]),
+    "qos": Reader("qos.txt", texts(QOS), lambda path: Accounting(qos=path).definitions()),
+    "associations": Reader("dump.cfg", texts(DUMP), lambda path: Accounting(path).names_of_qualities()),
+    "policy": Reader("policy", texts(PRIORITIES, DUMP, QOS, SHARES), lambda path: read_policy([path])),
     "matrix.csv": Reader("matrix.csv", fixtures("etc/*.csv"), _matrix),
     "matrix.txt": Reader("matrix.txt", texts(HCSP, "# m0 m1\n1 2.5\ninf 4\n"), _matrix),
     "matrix.npy": Reader("matrix.npy", ARRAYS, _matrix),

@@ -14,6 +14,7 @@ from sil.slurm.controller import Controller
 from sil.slurm.installation import listening
 from sil.slurm.running import running
 from site_db.files.input_errors import InvalidFile
+from site_db.slurm.policy import read_policy
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.test_controller import processes_in
 
@@ -117,6 +118,51 @@ def test_what_was_dumped_is_loaded(controller: Controller, tmp_path: Path) -> No
         assert ports
     assert not processes_in(other.folder)
     assert not other.folder.exists()
+
+
+TREE = """# A tree of accounts
+Cluster - 'c':Fairshare=1:QOS='normal,high':MaxJobs=50
+Parent - 'root'
+Account - 'physics':Description='All: x':Organization='o':Fairshare=3:GrpTRES=cpu=9,gres/gpu=2:GrpJobs=10
+Account - 'chemistry':Description='c':Organization='o':Fairshare=parent:GrpSubmitJobs=9:Priority=7:GrpWall=100
+Parent - 'physics'
+Account - 'theory':Description='t':Organization='o':Fairshare=2:MaxTRESPerJob=cpu=8,mem=4G:QOS='high'
+User - 'Alice':DefaultAccount='theory':Fairshare=parent:MaxSubmitJobs=4
+Parent - 'theory'
+User - 'Alice':DefaultAccount='theory':Fairshare=5:MaxJobs=3:MaxWall=60:QOS='normal,high':DefaultQOS='high'
+User - 'bob':Partition='batch':DefaultAccount='theory':Fairshare=1:MaxWall='1-12:00:00'
+Parent - 'chemistry'
+User - 'bob':Fairshare=4
+"""
+
+
+@needs_slurm
+@needs_database
+def test_the_policy_is_the_same_in_what_slurm_was_given_and_in_what_it_prints(tmp_path: Path) -> None:
+    dump, qos, printed = tmp_path / "given.cfg", tmp_path / "given.txt", tmp_path / "printed"
+    dump.write_text(TREE)
+    qos.write_text(QOS)
+    printed.mkdir()
+    fair = configuration_of(2, settings=(*GPUS, *FAIR_SHARE[::2])).with_settings(FAIR_SHARE[1])
+    with running(fair, START_S, {"Alice": 70001, "bob": 70002}, Accounting(dump, qos)) as controller:
+        administrator = {"SIL_USERS": str(controller.folder / "administrators")}
+        controller.slurm("sacctmgr", "dump", "testbed", f"file={printed / 'cfg'}", variables=administrator)
+        for name, words in {
+            "qos": ("sacctmgr", "--parsable2", "show", "qos"),
+            "shares": ("sshare", "-a", "--parsable2"),
+            "more_shares": ("sshare", "-a", "-l", "-m", "--parsable"),
+        }.items():
+            (printed / name).write_text(controller.slurm(*words))
+    given = read_policy([dump, qos])
+    for shares in ("shares", "more_shares"):
+        found = read_policy([printed / "cfg", printed / "qos", printed / shares])
+        tree = {(each.account, each.user): each for each in found.associations}
+        assert tree.pop(("root", "root"))
+        assert tree == {(each.account, each.user): each for each in given.associations}
+        assert found.qualities == given.qualities
+        assert [note.rpartition("ignored: ")[2] for note in found.notes] == [
+            note.rpartition("ignored: ")[2] for note in given.notes
+        ]
 
 
 def test_a_dump_has_each_user_below_its_accounts_of_which_the_first_is_the_default() -> None:

@@ -1,0 +1,150 @@
+"""The settings of accounts, users and qualities of service (QOS) in Slurm's accounting: limits and numbers.
+
+<https://slurm.schedmd.com/resource_limits.html>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from scheduler.priority.policy import PARENT, ResourceLimits
+from site_db.slurm.keys import NOT_MODELLED
+from site_db.slurm.lines import Line
+from site_db.slurm.values import NotModelled, PolicySetting, amount
+
+_OF_BOTH = {
+    "GrpTRES": ("group", "tres"),
+    "GrpJobs": ("group", "running"),
+    "GrpSubmitJobs": ("group", "submitted"),
+    "MaxTRESPerJob": ("job", "tres"),
+    "MaxWallDurationPerJob": ("job", "wall_s"),
+    "Priority": ("", "priority"),
+}
+OF_ASSOCIATIONS = {
+    **_OF_BOTH,
+    "MaxJobs": ("own", "running"),
+    "MaxSubmitJobs": ("own", "submitted"),
+    "Fairshare": ("", "shares"),
+}
+OF_QUALITIES = {
+    **_OF_BOTH,
+    **dict.fromkeys(("MaxJobs", "MaxJobsPerUser"), ("of_user", "running")),
+    **dict.fromkeys(("MaxSubmitJobs", "MaxSubmitJobsPerUser"), ("of_user", "submitted")),
+    "MaxTRESPerUser": ("of_user", "tres"),
+    "MaxJobsPerAccount": ("of_account", "running"),
+    "MaxSubmitJobsPerAccount": ("of_account", "submitted"),
+    "MaxTRESPerAccount": ("of_account", "tres"),
+    "UsageFactor": ("", "usage_factor"),
+}
+"""Where the settings belong: to which limits, or to what is limited itself, and there to which value."""
+_OVER_TIME = (
+    *("GrpTRESMins", "GrpTRESRunMins", "GrpWall", "MaxTRESMinsPerJob", "MaxTRESRunMins"),
+    *("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPerAccount"),
+)
+_ACCRUING = ("GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePerUser", "MaxJobsAccruePerAccount")
+_PREEMPTING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
+_OTHER = {
+    **dict.fromkeys(_OVER_TIME, "usage over time has no limits"),
+    **dict.fromkeys(_ACCRUING, "the number of jobs that age has no limits"),
+    **dict.fromkeys(_PREEMPTING, NOT_MODELLED["PreemptMode"]),
+    "Flags": "a QOS has no flags here",
+    "LimitFactor": "limits are as they are stated",
+    "MaxTRESPerNode": "limits are of all nodes of a job",
+    "MinPrioThresh": "jobs of any priority have reservations",
+    "MinTRESPerJob": "jobs may be small",
+    "UsageThreshold": "jobs wait for no share of usage",
+}
+"""Settings that are not modelled, and what holds instead."""
+_READ_ELSEWHERE = ("DefaultAccount", "DefaultQOS", "Partition", "QOS")
+_WITHOUT_EFFECT = (
+    *("AdminLevel", "Classification", "Comment", "Coordinator", "DefaultWCKey", "Description"),
+    *("Organization", "WCKeys"),
+)
+_SHORTER = {
+    "durationperjob": "", "perjob": "", "pj": "", "peruser": "pu", "peraccount": "pa", "peracct": "pa",
+    "pernode": "pn", "submitjobs": "submit", "threshold": "thres",
+}  # fmt: skip
+_SAME = {"share": "fairshare", "shares": "fairshare", "qoslevel": "qos", "defqos": "defaultqos"}
+_OLD = re.compile(r"(grp|max)(cpu|node|mem)(?:s|ory)?(p[ua])?")
+"""Matches limits of one TRES, which Slurm still takes."""
+_OF_PARENT = ("parent", str(2**31 - 1))
+"""Fairshare=parent, as users and a dump have it."""
+
+
+def _short(key: str) -> str:
+    """The shortest of the names that commands have for a setting."""
+    key = key.lower()
+    for long, short in _SHORTER.items():
+        key = key.replace(long, short)
+    return _SAME.get(key, key)
+
+
+_NAMES = {
+    _short(name): name
+    for name in (*OF_ASSOCIATIONS, *OF_QUALITIES, *_OTHER, *_READ_ELSEWHERE, *_WITHOUT_EFFECT)
+}
+
+
+def settings_of(line: Line, of: str, ignored: NotModelled) -> Iterator[PolicySetting]:
+    """The settings of a line that have a value, with their full names. Raises InvalidFile."""
+    for key, value in line.pairs[1:]:
+        short = _short(key)
+        if (old := _OLD.fullmatch(short)) is not None:
+            short, value = f"{old[1]}tres{old[3] or ''}", f"{old[2]}={value}"
+        longer = (name for known, name in _NAMES.items() if len(short) > 3 and known.startswith(short))
+        name = _NAMES.get(short) or next(longer, None)
+        if value in ("", "-1"):
+            continue
+        if name is None:
+            ignored.add_unknown(PolicySetting(line, of, key, value), _NAMES.values())
+        else:
+            yield PolicySetting(line, of, name, value)
+
+
+def said(
+    settings: Iterable[PolicySetting], known: Mapping[str, tuple[str, str]], ignored: NotModelled
+) -> dict[str, Any]:
+    """The fields of an association or a QOS that settings state. Raises InvalidFile."""
+    found: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        key = setting.key
+        if key in known:
+            whose, what = known[key]
+            values = found.setdefault(whose, {})
+            values[what] = _value(setting, what, values.get(what, {}), ignored)
+        elif key == "Flags":
+            for flag in setting.value.split(","):
+                ignored.add(setting._replace(value=flag), _OTHER[key], f"{key}={flag}")
+        elif key in _OTHER:
+            ignored.add(setting, _OTHER[key])
+        elif key not in _READ_ELSEWHERE and key not in _WITHOUT_EFFECT:
+            raise setting.line.mistake(f"{setting.of} has {key}, which is not for it; remove it")
+    numbers = found.pop("", {})
+    return {whose: ResourceLimits(**values) for whose, values in found.items()} | numbers
+
+
+def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignored: NotModelled) -> Any:
+    if what == "tres":
+        return {**before, **setting.tres(amount, ignored)}
+    if what == "wall_s":
+        return setting.limit_s
+    if what == "usage_factor":
+        return setting.factor
+    if what == "shares" and setting.value.lower() in _OF_PARENT:
+        return PARENT
+    number = setting.whole
+    if number is None and what in ("shares", "priority"):
+        raise setting.mistake("a whole number")
+    return number
+
+
+def inherited(own: ResourceLimits, above: ResourceLimits) -> ResourceLimits:
+    """The limits of an association, and where it has none those of its account."""
+    return ResourceLimits(
+        {**above.tres, **own.tres},
+        above.running if own.running is None else own.running,
+        above.submitted if own.submitted is None else own.submitted,
+        above.wall_s if own.wall_s is None else own.wall_s,
+    )

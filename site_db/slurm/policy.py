@@ -1,0 +1,171 @@
+"""The policy of a site, from an operator's files: `slurm.conf`, and what Slurm's accounting says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from scheduler.priority.policy import ROOT, Association, QualityOfService, SitePolicy
+from site_db.files.input_errors import InvalidFile
+from site_db.slurm.limits import OF_ASSOCIATIONS, OF_QUALITIES, inherited, said, settings_of
+from site_db.slurm.lines import Line
+from site_db.slurm.priorities import read_priorities
+from site_db.slurm.sacctmgr import Form, dump_lines, form_of, qualities, table_lines
+from site_db.slurm.values import NotModelled, PolicySetting
+
+NORMAL = "normal"
+"""The QOS that Slurm makes by itself."""
+
+
+def read_policy(files: Sequence[Path]) -> SitePolicy:
+    """The policy that files state, each of another form (`Form`). `notes` says what is not modelled. Raises
+    InvalidFile with file and line."""
+    by_form: dict[Form, Path] = {}
+    for path in files:
+        form = form_of(path)
+        if form in by_form:
+            raise InvalidFile(
+                f"{path}: this is {form}, as is {by_form[form]}; expected one file of each form"
+            )
+        by_form[form] = path
+    conf, dump, listed, shares = map(by_form.get, Form)
+    ignored = NotModelled()
+    known = {each.name: each for each in (_quality(line, ignored) for line in qualities(dump, listed))}
+    names = {NORMAL, *known} if known else None
+    policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names)
+    if conf is None:
+        ignored.others.append(
+            "no slurm.conf is among the files of the policy, so that jobs are served in the order in which "
+            "they arrive, and no limit is enforced; give it, too"
+        )
+    tree = _Tree(ignored, names)
+    for line in () if dump is None else dump_lines(dump):
+        tree.add(line)
+    if shares is not None:
+        tree.add_usage(shares)
+    return replace(policy, associations=tree.all, qualities=known, notes=ignored.sentences)
+
+
+def _quality(line: Line, ignored: NotModelled) -> QualityOfService:
+    name = line.pairs[0].value.lower()
+    return QualityOfService(name, **said(settings_of(line, f"QOS {name}", ignored), OF_QUALITIES, ignored))
+
+
+_Key = tuple[str, str]
+"""The account and the user of an association; "" for that of the account itself."""
+
+
+@dataclass
+class _Tree:
+    """The associations of a dump, as it is read. They have what they inherit."""
+
+    ignored: NotModelled
+    qualities: Collection[str] | None
+    """The names of those that are defined, if that is known."""
+    found: dict[_Key, Association] = field(default_factory=dict)
+    _account: str = ROOT
+    """That of the lines that follow."""
+    _default_qos: dict[_Key, str] = field(default_factory=dict)
+    _default_account: dict[str, PolicySetting] = field(default_factory=dict)
+    """By user."""
+    _of_partitions: set[_Key] = field(default_factory=set)
+
+    def add(self, line: Line) -> None:
+        """Raises InvalidFile."""
+        kind, name = line.pairs[0].name, line.pairs[0].value
+        if kind in ("cluster", "machine"):
+            self._add(line, "the cluster", Association(ROOT, parent=""))
+        elif kind == "qos":
+            pass
+        elif (ROOT, "") not in self.found:
+            raise line.mistake("there is no cluster before it; expected a line like Cluster - 'name'")
+        elif kind == "parent":
+            self._account = name.lower()
+            self._check_account(PolicySetting(line, "what follows", *line.pairs[0]))
+        elif kind in ("account", "project"):
+            self._add(line, f"account {name}", Association(name.lower(), parent=self._account))
+        elif kind == "user":
+            of = f"user {name} in account {self._account}"
+            self._add(line, of, Association(self._account, name, self._account))
+        else:
+            raise line.mistake(f"{line.pairs[0].key} is none of Cluster, QOS, Parent, Account and User")
+
+    def _add(self, line: Line, of: str, one: Association) -> None:
+        listed = [*settings_of(line, of, self.ignored)]
+        settings = {setting.key: setting for setting in listed}
+        key = one.account, one.user
+        if partition := settings.get("Partition"):
+            self.ignored.add(partition, "users may do the same in all partitions")
+            if key in self.found:
+                return
+            self._of_partitions.add(key)
+        elif key in self._of_partitions:
+            self._of_partitions.remove(key)
+            del self.found[key]
+        if key in self.found:
+            raise line.mistake(f"{of} is defined twice; expected one line")
+        if default := settings.get("DefaultAccount"):
+            self._default_account[one.user] = default
+        values = said(listed, OF_ASSOCIATIONS, self.ignored)
+        above = self.found.get((one.parent, ""), Association(ROOT))
+        one = replace(one, **{"priority": above.priority, **values, "qos": self._qos(one, settings)})
+        self.found[key] = replace(one, own=inherited(one.own, above.own), job=inherited(one.job, above.job))
+
+    def _qos(self, one: Association, settings: Mapping[str, PolicySetting]) -> tuple[str, ...]:
+        """The names of its QOS, of which the first is that of a job that names none. Raises InvalidFile."""
+        above = one.parent, ""
+        names = dict.fromkeys(self.found[above].qos if above in self.found else ())
+        if listed := settings.get("QOS"):
+            each = [*filter(None, listed.value.lower().split(","))]
+            if any(name[0] not in "+-" for name in each):
+                names = {}
+            for name in each:
+                listed.check_qos(name.lstrip("+-"), self.qualities)
+                names[name.lstrip("+-")] = None
+                if name[0] == "-":
+                    del names[name[1:]]
+        default = self._default_qos.get(above, "")
+        if stated := settings.get("DefaultQOS"):
+            default = stated.value.lower()
+            stated.check_qos(default, self.qualities)
+        self._default_qos[one.account, one.user] = default
+        wanted = default, self._default_qos.get((ROOT, ""), ""), NORMAL
+        first = next((name for name in wanted if name in names), None)
+        return tuple(sorted(names, key=lambda name: name != first))
+
+    def _check_account(self, setting: PolicySetting) -> None:
+        if (setting.value.lower(), "") not in self.found:
+            raise setting.mistake(f"an account that has a line, like Account - '{setting.value}'")
+
+    @property
+    def all(self) -> tuple[Association, ...]:
+        """Raises InvalidFile."""
+        default = {user: account for account, user in reversed(self.found)}
+        for user, setting in self._default_account.items():
+            self._check_account(setting)
+            default[user] = setting.value.lower()
+        return tuple(
+            replace(one, is_default=bool(user) and default[user] == account)
+            for (account, user), one in self.found.items()
+        )
+
+    def add_usage(self, path: Path) -> None:
+        """Add what `sshare` printed: of an account, without the usage of those below it. Raises
+        InvalidFile."""
+        if not self.found:
+            raise InvalidFile(
+                f"{path}: there are no associations that have this usage; give {Form.DUMP}, too"
+            )
+        own = defaultdict[_Key, float](float)
+        for line in table_lines(path, "Account", "account", Form.SHARES):
+            account, user = line.pairs[0].value.lower(), line.get("user")
+            usage = PolicySetting(line, f"{account}, {user or 'all users'}", "RawUsage", line.get("rawusage"))
+            if (one := self.found.get((account, user))) is not None:
+                own[account, user] += usage.factor
+                own[one.parent, ""] -= usage.factor
+            elif usage.factor:
+                self.ignored.add(usage, "the associations do not have it")
+        for key in own.keys() & self.found.keys():
+            self.found[key] = replace(self.found[key], usage=max(own[key], 0.0))

@@ -1,0 +1,190 @@
+"""The settings of priorities in `slurm.conf`: weights of factors, partitions, and what is enforced.
+
+<https://slurm.schedmd.com/priority_multifactor.html>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from scheduler.priority.policy import Multifactor, PartitionPolicy, SitePolicy, Weights
+from site_db.slurm.keys import KINDS, IgnoredKeys
+from site_db.slurm.lines import Line, lines_of, with_defaults
+from site_db.slurm.output import NO_LIMIT
+from site_db.slurm.values import NotModelled, PolicySetting, weight
+
+_WEIGHTS = {
+    "PriorityWeightAge": "age",
+    "PriorityWeightAssoc": "assoc",
+    "PriorityWeightFairshare": "fair_share",
+    "PriorityWeightJobSize": "job_size",
+    "PriorityWeightPartition": "partition",
+    "PriorityWeightQOS": "qos",
+}
+_READ = (
+    *(*_WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
+    *("PriorityMaxAge", "PriorityCalcPeriod", "PriorityFavorSmall", "FairShareDampeningFactor"),
+    "AccountingStorageEnforce",
+)
+_OF_PARTITIONS = ("Priority", "PriorityJobFactor", "PriorityTier", "QOS", "TRESBillingWeights")
+MODELLED = frozenset(name.lower() for name in (*_READ, *_OF_PARTITIONS))
+"""The keys of `slurm.conf` that a policy has, in small letters."""
+_NOT_MODELLED = {
+    "PriorityParameters": "it is for a plugin of the site",
+    "PrioritySiteFactorParameters": "priorities have no factor of a plugin of the site",
+    "PrioritySiteFactorPlugin": "priorities have no factor of a plugin of the site",
+    "PriorityUsageResetPeriod": "usage decays, and is never set to 0",
+}
+_KNOWN = {name.lower(): name for name in (*_READ, *_NOT_MODELLED)}
+_FACTORS = ("assoc", "part", "qos", "tres")
+_NOT_NORMALISED = {
+    **{f"NO_NORMAL_{name.upper()}": {name} for name in _FACTORS},
+    "NO_NORMAL_ALL": {*_FACTORS},
+}
+_OTHER_FLAGS = {
+    **dict.fromkeys(("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "INCR_ONLY"), "it is not modelled"),
+    **dict.fromkeys(("MAX_TRES", "MAX_TRES_GRES"), "a job is billed for the sum of its TRES"),
+    "DEPTH_OBLIVIOUS": "it is not modelled; the classic fair share is used",
+}
+_FLAGS = (*_NOT_NORMALISED, "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", *_OTHER_FLAGS)
+_ENFORCED = {
+    **dict.fromkeys(("0", "none", "nojobs", "nosteps"), ()),
+    **dict.fromkeys(("1", "associations", "wckeys"), ("associations",)),
+    **dict.fromkeys(("2", "limits", "safe"), ("associations", "limits")),
+    "qos": ("associations", "qos"),
+    "all": ("associations", "limits", "qos"),
+}
+"""What each word of AccountingStorageEnforce enforces."""
+_OTHER_WORDS = {"safe": "usage over time has no limits", "wckeys": "there are no WCKeys"}
+_YES, _NO = ("yes", "true", "up", "1"), ("no", "false", "down", "0")
+_SIMILAR = 0.85
+
+
+def read_priorities(path: Path, ignored: NotModelled, qualities: Collection[str] | None) -> SitePolicy:
+    """The policy of a `slurm.conf`, without associations and `qualities` of service, whose names are perhaps
+    known. Raises InvalidFile."""
+    conf = _Configuration(ignored, qualities)
+    for kind, whole, line in with_defaults(lines_of(path, ignored.others), KINDS):
+        conf.add(kind, whole, line)
+    return SitePolicy(conf.multifactor, partitions=conf.partitions, enforces=conf.enforces)
+
+
+@dataclass
+class _Configuration:
+    ignored: NotModelled
+    qualities: Collection[str] | None
+    settings: dict[str, PolicySetting] = field(default_factory=dict)
+    """By key in small letters."""
+    partitions: dict[str, PartitionPolicy] = field(default_factory=dict)
+    _keys: IgnoredKeys = field(default_factory=lambda: IgnoredKeys(MODELLED))
+
+    def add(self, kind: str, whole: Line, line: Line) -> None:
+        if kind == "partitionname":
+            self._keys.note(kind, whole, line)
+            if not line.sets_defaults(kind):
+                self.partitions[line.values[kind]] = self._partition(whole)
+        elif not kind:
+            self._keys.check_first_word(line)
+            for pair in line.pairs:
+                self._add_setting(PolicySetting(line, "slurm.conf", *pair))
+
+    def _add_setting(self, setting: PolicySetting) -> None:
+        name = setting.key.lower()
+        if name not in _KNOWN:
+            if similar := get_close_matches(name[:40], _KNOWN, 1, _SIMILAR):
+                expected = f"did you mean {_KNOWN[similar[0]]}?"
+                raise setting.line.mistake(f"{setting.key} is no key of Slurm; {expected}")
+        elif _KNOWN[name] in _READ:
+            self.settings[name] = setting
+        elif setting.value.lower() not in NO_LIMIT:
+            self.ignored.add(setting, _NOT_MODELLED[_KNOWN[name]])
+
+    def _partition(self, line: Line) -> PartitionPolicy:
+        of, both = f"partition {line.values['partitionname']}", line.number("priority", default=1)
+        qos = PolicySetting(line, of, "QOS", line.get("qos").lower())
+        is_set = qos.value not in NO_LIMIT
+        if is_set:
+            qos.check_qos(qos.value, self.qualities)
+        return PartitionPolicy(
+            line.number("prioritytier", default=both),
+            line.number("priorityjobfactor", default=both),
+            qos.value if is_set else "",
+            PolicySetting(line, of, "TRESBillingWeights", line.get("tresbillingweights")).tres(
+                weight, self.ignored
+            ),
+        )
+
+    @property
+    def multifactor(self) -> Multifactor | None:
+        """Raises InvalidFile."""
+        kind, tres = self._get("PriorityType"), self._get("PriorityWeightTRES")
+        if kind is not None and kind.value not in ("priority/basic", "priority/multifactor"):
+            raise kind.mistake("priority/basic or priority/multifactor")
+        weights: dict[str, Any] = {
+            name: setting.factor for key, name in _WEIGHTS.items() if (setting := self._get(key))
+        }
+        if tres is not None:
+            weights["tres"] = tres.tres(weight, self.ignored)
+        # What is the default depends on the release.
+        if (kind.value == "priority/basic") if kind is not None else not weights:
+            return None
+        return Multifactor(Weights(**weights), **self._times, **self._flags)
+
+    @property
+    def _times(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if (half_life := self._get("PriorityDecayHalfLife")) is not None:
+            found["half_life_s"] = half_life.time_s or inf
+        if (max_age := self._get("PriorityMaxAge")) is not None:
+            found["max_age_s"] = max_age.time_s or 1.0  # each job that waits has the greatest age
+        if (period := self._get("PriorityCalcPeriod")) is not None:
+            if not 0 < (period_s := period.time_s) < inf:
+                raise period.mistake("a time, like 00:05:00")
+            found["period_s"] = period_s
+        if (dampening := self._get("FairShareDampeningFactor")) is not None:
+            if not (factor := dampening.factor):
+                raise dampening.mistake("a number of at least 1")
+            found["dampening"] = factor
+        return found
+
+    @property
+    def _flags(self) -> dict[str, Any]:
+        small, flags = self._get("PriorityFavorSmall"), self._get("PriorityFlags")
+        if small is not None and small.value.lower() not in _YES + _NO:
+            raise small.mistake("YES or NO")
+        names = set() if flags is None else {*self._words(flags, _FLAGS, _OTHER_FLAGS)}
+        return {
+            "favours_small": small is not None and small.value.lower() in _YES,
+            "fair_tree": not names & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"},
+            "relative_to_time": "SMALL_RELATIVE_TO_TIME" in names,
+            "not_normalised": frozenset().union(*(_NOT_NORMALISED.get(name, ()) for name in names)),
+        }
+
+    @property
+    def enforces(self) -> frozenset[str]:
+        """Raises InvalidFile."""
+        setting = self._get("AccountingStorageEnforce")
+        if setting is None:
+            return frozenset()
+        words = self._words(setting, _ENFORCED, _OTHER_WORDS)
+        return frozenset().union(*(_ENFORCED[word] for word in words))
+
+    def _words(
+        self, setting: PolicySetting, known: Collection[str], others: Mapping[str, str]
+    ) -> Iterator[str]:
+        """The words of a list, of which the `others` are not modelled. Raises InvalidFile."""
+        for word in filter(None, map(str.strip, setting.value.split(","))):
+            name = next((each for each in known if each.lower() == word.lower()), None)
+            if name is None:
+                raise setting.mistake(f"a list of {', '.join(known)}")
+            if name in others:
+                self.ignored.add(setting._replace(value=name), others[name], f"{setting.key}={name}")
+            yield name
+
+    def _get(self, name: str) -> PolicySetting | None:
+        return self.settings.get(name.lower())

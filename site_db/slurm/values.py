@@ -1,0 +1,142 @@
+"""Settings of a policy with their values: counts, times, amounts and weights of TRES; and those that are not
+modelled."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from math import inf
+from typing import NamedTuple
+
+from scheduler.messages import abbreviated
+from scheduler.priority.policy import TRES
+from site_db.files.formats import is_decimal, is_whole
+from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted, shortened
+from site_db.slurm.lines import Line
+from site_db.slurm.output import MIB_OF, NO_LIMIT, UNITS, amount_of, duration_s, limit_s, memory_mib
+
+_NAME = re.compile(r"cpu|mem|node|energy|billing|vmem|pages|(?:gres|license|fs|bb|ic)/\S+", re.IGNORECASE)
+_WEIGHT = re.compile(r"(.*?)([KMGT]?)", re.IGNORECASE)
+_SIMILAR = 0.8
+
+
+class PolicySetting(NamedTuple):
+    """A setting of something, like "account physics", and its line."""
+
+    line: Line
+    of: str
+    key: str
+    value: str
+
+    def mistake(self, expected: str) -> InvalidFile:
+        return self.line.mistake(f"{self.key} of {self.of} is {quoted(self.value)}; expected {expected}")
+
+    @property
+    def whole(self) -> int | None:
+        """A whole number; None for no limit. Raises InvalidFile."""
+        if self.value.lower() in NO_LIMIT:
+            return None
+        if not is_whole(self.value) or int(self.value) > MAX_VALUE:
+            raise self.mistake("a whole number, or -1 for none")
+        return int(self.value)
+
+    @property
+    def factor(self) -> float:
+        """A number of at least 0. Raises InvalidFile."""
+        if not is_decimal(self.value) or not 0 <= float(self.value) <= MAX_VALUE:
+            raise self.mistake("a number of at least 0")
+        return float(self.value)
+
+    @property
+    def limit_s(self) -> float | None:
+        """A time limit in seconds; None for no limit. Raises InvalidFile."""
+        try:
+            found_s = limit_s(self.value)
+        except ValueError as error:
+            raise self.line.mistake(f"{self.key} of {self.of} is {error}") from None
+        return None if found_s == inf else found_s
+
+    @property
+    def time_s(self) -> float:
+        """Seconds, perhaps 0. Raises InvalidFile."""
+        return 0.0 if duration_s(self.value, 60) == 0 else self.limit_s or inf
+
+    def check_qos(self, name: str, known: Collection[str] | None) -> None:
+        """Raise InvalidFile for a QOS that is not known, if it is known which there are."""
+        if known is not None and name not in known:
+            raise self.line.mistake(
+                f"{self.key} of {self.of} has {quoted(name)}, which is not defined; expected one of "
+                f"{abbreviated(sorted(known))}"
+            )
+
+    def tres(self, number: Callable[[str, str], float], ignored: NotModelled) -> dict[str, float]:
+        """The `number` of each TRES in a list, as far as they are modelled. Raises InvalidFile."""
+        found: dict[str, float] = {}
+        for part in filter(None, map(str.strip, self.value.split(","))):
+            name, _, value = map(str.strip, part.partition("="))
+            each = self._replace(key=f"{self.key}={name}", value=value)
+            if not _NAME.fullmatch(name):
+                raise self.mistake("TRES with numbers, like cpu=4,mem=8G,node=2,gres/gpu=1,license/matlab=1")
+            if value == "-1":  # no limit
+                continue
+            try:
+                n = number(name.lower(), value)
+            except ValueError:
+                raise each.mistake("a number of at least 0") from None
+            if name.lower() in TRES:
+                found[name.lower()] = n
+            else:
+                ignored.add(each, f"limits and weights are those of {', '.join(TRES)}")
+        return found
+
+
+def amount(name: str, text: str) -> float:
+    """The limit of a TRES; of memory, in MiB. Raises ValueError."""
+    return memory_mib(text) if name == "mem" else amount_of(text, text)
+
+
+def weight(name: str, text: str) -> float:
+    """The weight of each unit of a TRES; of memory, of each MiB. Raises ValueError."""
+    found = _WEIGHT.fullmatch(text)
+    if found is None or not is_decimal(found[1]) or not 0 <= float(found[1]) <= MAX_VALUE:
+        raise ValueError(text)
+    return float(found[1]) / (MIB_OF if name == "mem" else UNITS)[found[2].upper()]
+
+
+@dataclass
+class NotModelled:
+    """What the files of a policy say and the model leaves out."""
+
+    others: list[str] = field(default_factory=list)
+    """Further sentences."""
+    _first: dict[str, str] = field(default_factory=dict)
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, setting: PolicySetting, reason: str, kind: str = "") -> None:
+        """A setting of a kind; without one, those of its key are alike."""
+        kind, where = kind or setting.key, setting.line.where
+        said = shortened(f"{setting.key}={setting.value} of {setting.of}", 120)
+        self._first.setdefault(kind, f"{where}: ignored: {said}, because {reason}")
+        self._counts[kind] += 1
+
+    def add_unknown(self, setting: PolicySetting, known: Iterable[str]) -> None:
+        """A key that is not known. Raises InvalidFile if it is similar to one that is."""
+        names = {name.lower(): name for name in known}
+        if similar := get_close_matches(setting.key.lower()[:40], names, 1, _SIMILAR):
+            raise setting.line.mistake(
+                f"{setting.of} has {setting.key}={setting.value}, which is no setting of Slurm; expected "
+                f"{names[similar[0]]}"
+            )
+        self.add(setting, "it is not known")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One of each kind of setting."""
+        counted = (
+            f"{said} ({n:,} such settings)" if (n := self._counts[kind]) > 1 else said
+            for kind, said in self._first.items()
+        )
+        return (*self.others, *counted)
