@@ -201,6 +201,11 @@ def test_a_scheduler_without_clusters_is_refused_for_jobs_that_run_only_on_them(
     )
 
 
+def test_settings_of_nodes_are_refused_on_machines(tmp_path: Path) -> None:
+    with pytest.raises(DoesNotFit, match="nodes has no effect on machines"):
+        facts_of(tiny_experiment(tmp_path, '[nodes]\ntime_limits = "ignored"\n'), "mct")
+
+
 def test_a_scheduler_without_clusters_may_run_the_other_classes(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, "mix = { short = 1, long = 1 }", site_text=ONLY_PARALLEL)
     assert facts_of(path, "mct").filter(pl.col("event") == Fact.RUN_ENDED).height == 12

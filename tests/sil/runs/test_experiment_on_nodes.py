@@ -227,6 +227,12 @@ def test_results_and_learning_record_runs_for_the_machine_class_of_their_nodes()
         ("[log]\nfile = 'sacct.txt'\nweeks = 1\n", "fcfs", "whole weeks or more"),
         ("[history]\nweeks = 2\n", "fcfs", "name its database with --site"),
         ("[history]\nweeks = 2\njobs = 5\n", "fcfs", "either jobs or weeks"),
+        ("planned_starts = 'kept'\n" + mix(1, core=1), "fcfs", "planned_starts has no effect on nodes"),
+        (
+            mix(1, core=1) + "[grid]\n'preemption.gain' = ['net', 'own']\n",
+            "fcfs",
+            "grid.preemption.gain has no effect on nodes",
+        ),
         ("[log]\nfile = 'sacct.txt'\n[workload]\njobs = 1\n", "fcfs", "one of the tables"),
         (
             mix(1, core=1) + "[[outages]]\nmachine = 'n9'\nfrom_s = 1\nto_s = 2\n",
@@ -241,6 +247,13 @@ def test_an_experiment_that_does_not_suit_nodes_is_refused(text: str, scheduler:
     row = f"1|ann|cpu|{at}|{at}|{end}|COMPLETED|cpu=1,node=1"
     Path("sacct.txt").write_text(f"{header}\n{row}\n")
     assert sentence in refused(text, scheduler)
+
+
+@pytest.mark.usefixtures("here")
+def test_the_scheduler_of_a_queue_is_not_used_on_nodes_and_a_note_says_so() -> None:
+    run(mix(1, core=1) + "[[queues]]\nname = 'own'\nscheduler = 'sjs'\n")
+    told = " ".join(sil("run", "test.toml", "--out", "again").stderr.split())
+    assert "the scheduler 'sjs' of the queue 'own' is not used: on nodes" in told
 
 
 @pytest.mark.usefixtures("here")
