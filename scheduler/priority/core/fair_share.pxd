@@ -1,6 +1,6 @@
 cimport cython
 
-cdef double inf, DECAY, LEAST_SCALE
+cdef double inf, DECAY, MIN_SCALE
 cdef long NONE
 
 @cython.final

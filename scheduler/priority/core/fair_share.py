@@ -13,7 +13,7 @@ import numpy as np
 from scheduler.core.arrays import MIN_SIZE, Floats, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
 
-LEAST_SCALE = 1e-200
+MIN_SCALE = 1e-200
 """Usage is multiplied out before the common factor of decay is smaller."""
 DECAY = 0.693
 """Slurm's ln 2."""
@@ -117,7 +117,7 @@ class FairShare:
         if now_s <= self.last_s:
             return
         self.scale *= self.decay ** (now_s - self.last_s)
-        if self.scale < LEAST_SCALE:
+        if self.scale < MIN_SCALE:
             for a in range(self.n):
                 self.usage[a] *= self.scale
             self.scale = 1.0
