@@ -23,6 +23,7 @@ from scheduler.node_resources.selection import Placement, selection_by_name
 from scheduler.node_resources.state import NodeResources, Trial, mistake_in, rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
+from scheduler.priority.claims import Claimant
 from scheduler.problem import Running, SchedulingProblem, first_violation
 from scheduler.rules import NODES_FREE, WITHIN_LIMITS, AllOthers, Kind, Violation
 
@@ -102,12 +103,12 @@ class ConsumableNodesProblem(SchedulingProblem):
             "releases": np.array([releases.ends_s, releases.runs]),
         }
 
-    def limit(self, i: int, starts: Sequence[Start]) -> str | None:
-        """The limit for which job i waits, when these jobs have started; None if it does not."""
+    def in_line(self, i: int, starts: Sequence[Start], otherwise: str) -> str:
+        """The priority of job i, and the limit for which it waits when these jobs have started."""
         standing = Standing(self.free_nodes)
         for start in starts:
             standing.take(start.job)
-        return standing.limit(i)
+        return f"{standing.priority(i)}{standing.limit(i) or otherwise}"
 
     def room(self, selection: str = "first_fit") -> ConsumableRoom:
         """What is free, for a pass over the jobs."""
@@ -157,10 +158,10 @@ class Standing:
         self._started: defaultdict[int, float] = defaultdict(float)
 
     @property
-    def claims(self) -> Ints:
-        """(n,) the claim of each job, 0 without a policy."""
+    def keys(self) -> Ints:
+        """(n,) a number for each job, 0 without a policy."""
         slots = self._waiting.slots
-        return slots * 0 if self._of is None else np.asarray(self._of.service.claim)[slots]
+        return slots * 0 if self._of is None else slots
 
     def limit(self, i: int) -> str | None:
         """The limit for which job i has to wait, in Slurm's words and in figures; None if it does not."""
@@ -175,6 +176,16 @@ class Standing:
                 figures = f"{used:,.10g} of {most:,.10g} in use, it adds {amount:,.10g}"
                 return f"it waits for {reason} of {whose}: {figures}"
         return None
+
+    def priority(self, i: int) -> str:
+        """The priority of job i with its factors, as the beginning of a sentence; empty without a policy."""
+        if self._of is None or self._of.policy.multifactor is None:
+            return ""
+        job, slot = self._waiting[i], self._waiting.slot_at(i)
+        assert job.request is not None
+        factors = self._of.factors(slot, Claimant.of(job), job.request, job.estimate_s)
+        named = (f"{name.replace('_', ' ')} {value:,.10g}" for name, value in factors.items() if value)
+        return f"priority {self._of.service.priority(slot):,} ({', '.join(named)}); "
 
     def take(self, i: int) -> None:
         """Count a job that starts."""
@@ -201,13 +212,14 @@ class ConsumableRoom:
         return self.limit(i) is None and self._nodes.fits(*self._waiting.request_of(i))
 
     def requests(self) -> list[tuple[int, int, int]]:
-        """A key of the request of each job: equal for equal requests under the same limits."""
-        columns = self._waiting.kinds, self._waiting.chunks, self._standing.claims
+        """A key of the request of each job, equal for equal requests; under a policy each has its own."""
+        columns = self._waiting.kinds, self._waiting.chunks, self._standing.keys
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def sentence(self, i: int) -> str:
-        """The limit that job i has reached; or what it requests, and what is free."""
-        return self.limit(i) or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+        """The limit that job i has reached; or what it requests, and what is free. First its priority."""
+        why = self.limit(i) or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+        return f"{self._standing.priority(i)}{why}"
 
     def take(self, start: Start) -> None:
         """Take what a job that starts uses."""

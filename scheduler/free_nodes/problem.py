@@ -42,9 +42,9 @@ class FreeNodesProblem(SchedulingProblem):
             "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
         }
 
-    def limit(self, i: int, starts: Sequence[Start]) -> str | None:
-        """Identical nodes are without a policy."""
-        return None
+    def in_line(self, i: int, starts: Sequence[Start], otherwise: str) -> str:
+        """Why job i waits; identical nodes are without a policy."""
+        return otherwise
 
     def room(self, selection: str = "first_fit") -> FreeRoom:
         """What is free, for a pass over the jobs. Of identical nodes, all selections take the first."""

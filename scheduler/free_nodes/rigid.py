@@ -184,7 +184,7 @@ class Conservative:
             starts = self._passes.starts(now_s)
             starts_s, first_s = self._passes.starts_s, self._passes.first_reserved_s
         reasons = AllOthers(
-            n, starts, RESERVED, lambda i: problem.limit(i, starts) or reserved_for(starts_s[i])
+            n, starts, RESERVED, lambda i: problem.in_line(i, starts, reserved_for(starts_s[i]))
         )
         return NodeSchedule(starts, reasons, first_s if first_s < inf else None)
 

@@ -131,84 +131,80 @@ class Shares:
             a = self.parent[a]
 
 
+class _OfRequest(NamedTuple):
+    """What depends on the request: amounts of TRES, the weighted factors, the partition's policy."""
+
+    tres: Mapping[str, float]
+    factors: Mapping[str, float]
+    partition: PartitionPolicy
+
+
+class _OfClaimant(NamedTuple):
+    """What depends on who makes the claim: the association, the weighted factors, by how much usage counts, the
+    limits, and the longest time limit of a job, with Slurm's reason."""
+
+    association: int
+    factors: Mapping[str, float]
+    usage_factor: float
+    rows: Sequence[_Row]
+    wall: tuple[float, str]
+
+
 class Claims:
     """The claims of jobs on nodes under a policy, numbered as they come."""
 
     def __init__(self, policy: SitePolicy, nodes: Sequence[Node]) -> None:
         self.policy, self.nodes = policy, nodes
         self.shares = Shares(policy.associations)
-        how = policy.multifactor or Multifactor(period_s=86_400.0)
-        weights = how.weights
-        self._how = how
-        self.service = ByPolicy(self.shares.fair_share(how), weights.age, how.max_age_s, weights.fair_share)
+        self._how = how = policy.multifactor or Multifactor(period_s=86_400.0)
+        age, fair_share = how.weights.age, how.weights.fair_share
+        self.service = ByPolicy(self.shares.fair_share(how), age, how.max_age_s, fair_share)
         self._cpus = sum(node.cores for node in nodes)
-        self._most_assoc = max((each.priority for each in policy.associations), default=0)
-        self._most_qos = max((each.priority for each in policy.qualities.values()), default=0)
-        self._most_partition = max((each.job_factor for each in policy.partitions.values()), default=1)
-        self._claim_of: dict[tuple[Claimant, Hashable, int, float | None], int | str] = {}
+        self._max_assoc = max((each.priority for each in policy.associations), default=0)
+        self._max_qos = max((each.priority for each in policy.qualities.values()), default=0)
+        self._max_partition = max((each.job_factor for each in policy.partitions.values()), default=1)
+        self._claim_of: dict[tuple[Claimant, Hashable], int | str] = {}
+        self._of_request: dict[Hashable, _OfRequest] = {}
+        self._of_claimant: dict[tuple[Claimant, str], _OfClaimant] = {}
         self._limit_of: dict[tuple[str, str], int] = {}
         self.reasons: list[tuple[str, str]] = []
         """Slurm's reason and whose jobs a limit bounds, by number of the limit."""
 
     def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
-        """The number of a job's claim; or the limit of one job that it exceeds, for which Slurm never starts
-        it."""
-        key = who, request.specification, request.chunks, limit_s if self._how.relative_to_time else None
+        """The number of a job's claim; or the limit that it exceeds alone, so that Slurm never starts it."""
+        requested = request.specification, request.chunks, limit_s if self._how.relative_to_time else None
+        key = who, requested
         if key not in self._claim_of:
-            self._claim_of[key] = self._new(who, request, limit_s)
+            if requested not in self._of_request:
+                self._of_request[requested] = self._requested(request, limit_s)
+            self._claim_of[key] = self._new(who, self._of_request[requested])
         found = self._claim_of[key]
-        if isinstance(found, str):
-            return found
-        for reason, limits in self._of_one_job(who, request):
-            if limits.wall_s is not None and limit_s is not None and limit_s > limits.wall_s:
-                why = f"its time limit of {limit_s:,.10g} s is above {limits.wall_s:,.10g} s"
-                return f"{reason}MaxWallDurationPerJobLimit: {why}"
+        most_s, reason = self._claimant(who, self._of_request[requested].partition).wall
+        if isinstance(found, int) and limit_s is not None and limit_s > most_s:
+            return f"{reason}: its time limit of {limit_s:,.10g} s is above {most_s:,.10g} s"
         return found
 
-    def tres_of(self, request: Request) -> dict[str, float]:
-        """The amounts of TRES of a request; with whole nodes, those of a mean node that will do."""
-        n_nodes = request.chunks if request.most_on_node == 1 else 1
-        tres: dict[str, float] = {
-            "cpu": request.cpus,
-            "mem": request.chunks * request.memory_mib,
-            "node": n_nodes,
-            "gres/gpu": request.n_gpus,
+    def factors(self, slot: int, who: Claimant, request: Request, limit_s: float | None) -> dict[str, float]:
+        """The weighted factors of the priority of a job that waits in a slot, by name."""
+        how, service = self._how.weights, self.service
+        requested = self._requested(request, limit_s)
+        claimant = self._claimant(who, requested.partition)
+        return {
+            "age": how.age * service.age_factor(slot),
+            "fair_share": how.fair_share * service.fair.factor_of(claimant.association),
+            **claimant.factors,
+            **requested.factors,
         }
-        if request.exclusive and (there := [node for node in self.nodes if request.may_use(node)]):
-            tres["cpu"] = n_nodes * sum(node.cores for node in there) / len(there)
-        return tres | {"billing": self._billing(request, tres)}
 
-    def _billing(self, request: Request, tres: Mapping[str, float]) -> float:
-        weights = self._partition(request)[1].billing or {"cpu": 1.0}
-        return sum(weight * tres.get(name, 0.0) for name, weight in weights.items())
-
-    def _partition(self, request: Request) -> tuple[str, PartitionPolicy]:
-        name = min(request.partitions, default="")
-        return name, self.policy.partitions.get(name, PartitionPolicy())
-
-    def _qualities(self, who: Claimant, request: Request) -> Iterator[QualityOfService]:
-        """Those whose limits count: the partition's before the job's."""
-        for name in dict.fromkeys((self._partition(request)[1].qos, who.qos)):
-            if name in self.policy.qualities:
-                yield self.policy.qualities[name]
-
-    def _of_one_job(self, who: Claimant, request: Request) -> Iterator[tuple[str, ResourceLimits]]:
-        yield from (("QOS", quality.job) for quality in self._qualities(who, request))
-        yield from (("Assoc", each.job) for _, each in self.shares.up(self.shares.of(who)))
-
-    def _new(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
-        tres = self.tres_of(request) | {_JOB: 1.0}
-        association = self.shares.of(who)
-        rows = [*self._rows(who, request, association)]
-        for beginning, limits in self._of_one_job(who, request):
-            rows += _of(limits, f"{beginning}Max", "PerJob", "", set())
-        for row in rows:
+    def _new(self, who: Claimant, requested: _OfRequest) -> int | str:
+        tres, claimant = requested.tres, self._claimant(who, requested.partition)
+        for row in claimant.rows:
             if tres.get(row.what, 0.0) > row.most:
                 return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
-        quality = self.policy.qualities.get(who.qos)
-        rate = tres["billing"] * (1.0 if quality is None else quality.usage_factor)
-        claim = self.service.add_claim(association, self._fixed(who, request, limit_s, tres), rate)
-        for row in rows:
+        fixed = sum((*claimant.factors.values(), *requested.factors.values()))
+        rate = tres["billing"] * claimant.usage_factor
+        claim = self.service.add_claim(claimant.association, fixed, rate)
+        for row in claimant.rows:
             if row.whose:
                 self.service.add_row(self._limit(row), tres.get(row.what, 0.0))
         return claim
@@ -220,59 +216,67 @@ class Claims:
             self.reasons.append(key)
         return self._limit_of[key]
 
-    def _rows(self, who: Claimant, request: Request, association: int) -> Iterator[_Row]:
-        """The limits of what runs at a time: of several for the same, the first counts: the partition's QOS,
-        the job's, the association's."""
-        if "limits" not in self.policy.enforces:
-            return
-        stated: set[tuple[str, str]] = set()
-        for quality in self._qualities(who, request):
-            of = f"QOS {quality.name}"
-            yield from _of(quality.group, "QOSGrp", "", of, stated)
-            yield from _of(quality.of_user, "QOSMax", "PerUser", f"{of} and user {who.user}", stated)
-            yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {who.account}", stated)
-        mine = self.shares.all[association]
-        for _, each in self.shares.up(association):
-            # Each account above has limits of its own for the jobs of its group; of the numbers of jobs of
-            # each association, the nearest counts.
-            yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
-            if each.own.running is not None and ("PerUser", _JOB) not in stated:
-                stated.add(("PerUser", _JOB))
-                yield _Row(_reason("AssocMax", _JOB), _named(mine), _JOB, each.own.running)
+    def _normalised(self, value: float, most: float, kind: str) -> float:
+        return value if kind in self._how.not_normalised else value / most if most else 0.0
 
-    def _fixed(
-        self, who: Claimant, request: Request, limit_s: float | None, tres: Mapping[str, float]
-    ) -> float:
-        """The part of the priority that time does not change."""
-        return sum(self.fixed_factors(who, request, limit_s, tres).values())
+    def _claimant(self, who: Claimant, partition: PartitionPolicy) -> _OfClaimant:
+        key = who, partition.qos
+        if key not in self._of_claimant:
+            self._of_claimant[key] = self._charged(who, partition.qos)
+        return self._of_claimant[key]
 
-    def fixed_factors(
-        self, who: Claimant, request: Request, limit_s: float | None, tres: Mapping[str, float]
-    ) -> dict[str, float]:
-        """The weighted factors that time does not change, by name."""
-        how, weights = self._how, self._how.weights
-        partition = self._partition(request)[1]
-        quality = self.policy.qualities.get(who.qos)
-        mine = self.shares.all[self.shares.of(who)]
-
-        def normalised(value: float, most: float, kind: str) -> float:
-            return value if kind in how.not_normalised else value / most if most else 0.0
-
-        return {
-            "assoc": weights.assoc * normalised(mine.priority, self._most_assoc, "assoc"),
-            "job_size": weights.job_size * self._size(tres, limit_s),
-            "partition": weights.partition * normalised(partition.job_factor, self._most_partition, "part"),
-            "qos": weights.qos
-            * normalised(0 if quality is None else quality.priority, self._most_qos, "qos"),
-            "tres": sum(
-                weight * normalised(tres.get(name, 0.0), self._of_partition(request, name), "tres")
-                for name, weight in weights.tres.items()
-            ),
+    def _charged(self, who: Claimant, qos_of_partition: str) -> _OfClaimant:
+        known, weights, association = self.policy.qualities, self._how.weights, self.shares.of(who)
+        mine, quality = self.shares.all[association], known.get(who.qos, QualityOfService(""))
+        factors = {
+            "assoc": weights.assoc * self._normalised(mine.priority, self._max_assoc, "assoc"),
+            "qos": weights.qos * self._normalised(quality.priority, self._max_qos, "qos"),
         }
+        rows, walls = list[_Row](), [(inf, "")]
+        if "limits" in self.policy.enforces:
+            qualities = [known[name] for name in dict.fromkeys((qos_of_partition, who.qos)) if name in known]
+            above = [each for _, each in self.shares.up(association)]
+            rows += _rows(who, qualities, above)
+            for beginning, of_job in (
+                *(("QOS", each.job) for each in qualities),
+                *(("Assoc", each.job) for each in above),
+            ):
+                rows += _of(of_job, f"{beginning}Max", "PerJob", "", set())
+                if of_job.wall_s is not None:
+                    walls.append((of_job.wall_s, f"{beginning}MaxWallDurationPerJobLimit"))
+        return _OfClaimant(association, factors, quality.usage_factor, rows, min(walls))
 
-    def _of_partition(self, request: Request, name: str) -> float:
+    def _requested(self, request: Request, limit_s: float | None) -> _OfRequest:
+        """With whole nodes, the CPUs of a mean node that will do."""
+        within = min(request.partitions, default="")
+        partition = self.policy.partitions.get(within, PartitionPolicy())
+        n_nodes = request.chunks if request.most_on_node == 1 else 1
+        tres: dict[str, float] = {
+            "cpu": request.cpus,
+            "mem": request.chunks * request.memory_mib,
+            "node": n_nodes,
+            "gres/gpu": request.n_gpus,
+            _JOB: 1.0,
+        }
+        if request.exclusive and (there := [node for node in self.nodes if request.may_use(node)]):
+            tres["cpu"] = n_nodes * sum(node.cores for node in there) / len(there)
+        billing = partition.billing or {"cpu": 1.0}
+        tres["billing"] = sum(weight * tres.get(name, 0.0) for name, weight in billing.items())
+        weights = self._how.weights
+        job_factor = self._normalised(partition.job_factor, self._max_partition, "part")
+        of_tres = sum(
+            weight * self._normalised(tres.get(name, 0.0), self._of_partition(within, name), "tres")
+            for name, weight in weights.tres.items()
+        )
+        factors = {
+            "job_size": weights.job_size * self._size(tres, limit_s),
+            "partition": weights.partition * job_factor,
+            "tres": of_tres,
+        }
+        return _OfRequest(tres, factors, partition)
+
+    def _of_partition(self, within: str, name: str) -> float:
         """The amount of a TRES of the partition's nodes."""
-        within = self._partition(request)[0]
         nodes = [node for node in self.nodes if not within or within in node.partitions]
         match name:
             case "cpu" | "billing":
@@ -285,6 +289,7 @@ class Claims:
                 return sum(len(node.gpus) for node in nodes)
 
     def _size(self, tres: Mapping[str, float], limit_s: float | None) -> float:
+        """The factor of job size."""
         n_nodes, cpus = len(self.nodes), self._cpus
         if self._how.relative_to_time:
             size = max(tres["node"] * cpus / n_nodes, tres["cpu"]) / max((limit_s or inf) // 60, 1) / cpus
@@ -294,6 +299,26 @@ class Claims:
         else:
             size = (tres["node"] / n_nodes + tres["cpu"] / cpus) / 2
         return min(max(size, 0.0), 1.0)
+
+
+def _rows(
+    who: Claimant, qualities: Sequence[QualityOfService], above: Sequence[Association]
+) -> Iterator[_Row]:
+    """The limits of what runs at a time: of several for the same, the first counts: the partition's QOS, the
+    job's, the association's."""
+    stated: set[tuple[str, str]] = set()
+    for quality in qualities:
+        of = f"QOS {quality.name}"
+        yield from _of(quality.group, "QOSGrp", "", of, stated)
+        yield from _of(quality.of_user, "QOSMax", "PerUser", f"{of} and user {who.user}", stated)
+        yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {who.account}", stated)
+    for each in above:
+        # Each account has limits of its own for the jobs of its group; of the numbers of jobs of each
+        # association, the nearest counts.
+        yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
+        if each.own.running is not None and ("PerUser", _JOB) not in stated:
+            stated.add(("PerUser", _JOB))
+            yield _Row(_reason("AssocMax", _JOB), _named(above[0]), _JOB, each.own.running)
 
 
 def _named(each: Association) -> str:

@@ -33,6 +33,7 @@ cdef class OnNodes(Queue):
     cdef long n_tickets
     cdef public Py_ssize_t n_placed
     cdef bint comes_first(self, long a, long b) noexcept
+    cpdef long priority_of(self, Py_ssize_t slot) noexcept
     cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept
     cpdef void set_in_order(self, double now_s) except *
     cdef Py_ssize_t row_before(self, Py_ssize_t x) noexcept

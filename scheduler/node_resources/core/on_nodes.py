@@ -123,7 +123,8 @@ class OnNodes(Queue):
         self.n_tickets += 1
         self.ticket[slot] = self.n_tickets
         self.nodes.make_room()
-        self.priority[slot] = self.service.arrives(slot, self.began_s[slot])
+        self.service.arrives(slot, self.began_s[slot])
+        self.priority[slot] = NONE
         self.put_in_order(slot, self.n_waiting)
         y = self.n_waiting
         while y > 0:
@@ -140,15 +141,22 @@ class OnNodes(Queue):
             y -= 1
         self.by_estimate[y] = slot
 
+    def priority_of(self, slot: int) -> int:
+        """The priority of a waiting job, which is calculated where the job is first compared with another."""
+        if self.priority[slot] == NONE:
+            self.priority[slot] = self.service.priority(slot)
+        return self.priority[slot]
+
     def put_in_order(self, slot: int, x: int) -> int:
         """Insert a waiting job among the first x in order. Returns its place."""
-        rank, priority = self.rank[slot], self.priority[slot]
+        rank = self.rank[slot]
+        priority = self.priority_of(slot) if x > 0 else NONE
         while x > 0:
             other = self.in_order[x - 1]
             if self.rank[other] != rank:
                 if self.rank[other] < rank:
                     break
-            elif self.priority[other] != priority:
+            elif self.priority_of(other) != priority:
                 if self.priority[other] > priority:
                     break
             elif self.comes_first(other, slot):
@@ -164,7 +172,7 @@ class OnNodes(Queue):
             return
         for x in range(self.n_waiting):
             slot = self.in_order[x]
-            self.priority[slot] = self.service.priority(slot)
+            self.priority[slot] = NONE
             if self.put_in_order(slot, x) != x:
                 self.is_reordered = True
 

@@ -14,12 +14,17 @@ cdef class FairShare:
     cdef long[::1] running, place, association, first_below, below
     cdef double[::1] rate, since_s
     cdef long rank, untied_rank
+    cdef bint is_ranked
+    cdef Py_ssize_t n_ended
+    cdef long[::1] used_by
+    cdef double[::1] used_last
     cdef void order_below(self) except *
     cpdef double next_s(self) noexcept
-    cdef void add(self, long association, double rate, double from_s, double until_s) noexcept
+    cdef double used_since(self, Py_ssize_t slot, double now_s) noexcept
+    cdef void add(self, long a, double used) noexcept
     @cython.locals(n=Py_ssize_t)
     cpdef void begins(self, Py_ssize_t slot, long association, double rate, double now_s) except *
-    cpdef void ends(self, Py_ssize_t slot, double now_s) noexcept
+    cpdef void ends(self, Py_ssize_t slot, double now_s) except *
     @cython.locals(n=double)
     cpdef void calculate(self, double now_s) noexcept
     cdef void pass_time(self, double now_s) noexcept

@@ -26,6 +26,7 @@ class FairShare:
       `norm` it divides with others (as a share of that account's, and of the root's: `of_all`).
     * `usage` of an association and all below it; times `scale`, which stands for all decay so far.
     * By slot of a run: its association, usage by second, and until when that was added, as rows `running`.
+    * Of runs that have ended since the last calculation: `used_by` associations, how much they `used_last`.
     """
 
     def __init__(self, tree: Ints, norm: Floats, of_all: Floats, usage: Floats, half_life_s: float) -> None:
@@ -42,7 +43,8 @@ class FairShare:
         self.n_running, self.running, self.place = 0, integers(MIN_SIZE), integers(MIN_SIZE)
         self.association, self.rate, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.first_below, self.below = integers(self.n + 1), integers(self.n)
-        self.rank, self.untied_rank = 0, 0
+        self.rank, self.untied_rank, self.is_ranked = 0, 0, False
+        self.n_ended, self.used_by, self.used_last = 0, integers(MIN_SIZE), floats(MIN_SIZE)
         self.order_below()
 
     def order_below(self) -> None:
@@ -64,15 +66,15 @@ class FairShare:
         """When priorities are calculated next."""
         return self.origin_s if self.last_s == -inf else self.last_s + self.period_s
 
-    def add(self, association: int, rate: float, from_s: float, until_s: float) -> None:
-        """Add the usage of a run in a time, to its association and all above it."""
-        took_s = until_s - from_s
-        if took_s <= 0:
-            return
-        used = rate * took_s * self.decay**took_s / self.scale
-        a = association
+    def used_since(self, slot: int, now_s: float) -> float:
+        """The usage of a run since the last calculation."""
+        took_s = max(now_s - max(self.since_s[slot], self.last_s), 0.0)
+        return self.rate[slot] * took_s * self.decay**took_s
+
+    def add(self, a: int, used: float) -> None:
+        """Add usage to an association and all above it."""
         while a != NONE:
-            self.usage[a] += used
+            self.usage[a] += used / self.scale
             a = self.parent[a]
 
     def begins(self, slot: int, association: int, rate: float, now_s: float) -> None:
@@ -87,9 +89,13 @@ class FairShare:
         self.n_running += 1
 
     def ends(self, slot: int, now_s: float) -> None:
-        """A run ends: what it used since the last calculation is added at once."""
+        """A run ends: what it used since the last calculation counts from the next one on."""
         self.calculate(now_s)
-        self.add(self.association[slot], self.rate[slot], max(self.since_s[slot], self.last_s), now_s)
+        n = self.n_ended
+        if n == self.used_by.shape[0]:
+            self.used_by, self.used_last = larger(self.used_by, 2 * n), larger(self.used_last, 2 * n)
+        self.used_by[n], self.used_last[n] = self.association[slot], self.used_since(slot, now_s)
+        self.n_ended = n + 1
         self.n_running -= 1
         last = self.running[self.n_running]
         self.running[self.place[slot]], self.place[last] = last, self.place[slot]
@@ -108,14 +114,14 @@ class FairShare:
             if self.last_s + 2.0 * self.period_s > now_s:
                 self.note_effective()
             self.pass_time(self.last_s + self.period_s)
-        if self.is_tree:
-            self.rank = self.untied_rank = self.n_users
-            self.rank_below(0, False)
 
     def pass_time(self, now_s: float) -> None:
         """Let usage decay until now, and add that of runs since the last calculation."""
         if now_s <= self.last_s:
             return
+        for x in range(self.n_ended):  # as Slurm does, before the decay
+            self.add(self.used_by[x], self.used_last[x])
+        self.n_ended, self.is_ranked = 0, False
         self.scale *= self.decay ** (now_s - self.last_s)
         if self.scale < MIN_SCALE:
             for a in range(self.n):
@@ -123,7 +129,7 @@ class FairShare:
             self.scale = 1.0
         for x in range(self.n_running):
             slot = self.running[x]
-            self.add(self.association[slot], self.rate[slot], max(self.since_s[slot], self.last_s), now_s)
+            self.add(self.association[slot], self.used_since(slot, now_s))
         self.last_s = now_s
 
     def of_root(self, a: int) -> float:
@@ -187,6 +193,10 @@ class FairShare:
         if a <= 0:
             return 0.0
         if self.is_tree:
+            if not self.is_ranked:
+                self.rank = self.untied_rank = self.n_users
+                self.rank_below(0, False)
+                self.is_ranked = True
             return self.factor[a]
         b = self.above[a] if self.borrows[a] else a
         effective = self.effective_usage(b) if self.is_user[b] else self.effective[b]

@@ -6,7 +6,7 @@ cdef long NONE
 
 cdef class Service:
     cdef public long next_claim
-    cdef long arrives(self, Py_ssize_t slot, double now_s) except -1
+    cdef void arrives(self, Py_ssize_t slot, double now_s) except *
     cpdef bint calculate(self, double now_s)
     cpdef double next_s(self) noexcept
     cpdef long priority(self, Py_ssize_t slot) noexcept

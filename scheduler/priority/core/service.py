@@ -20,9 +20,8 @@ class Service:
     def __init__(self) -> None:
         self.next_claim = 0
 
-    def arrives(self, slot: int, now_s: float) -> int:
-        """Note that a job with the `next_claim` waits in a slot. Returns its priority."""
-        return 0
+    def arrives(self, slot: int, now_s: float) -> None:
+        """Note that a job with the `next_claim` waits in a slot."""
 
     def calculate(self, now_s: float) -> bool:
         """Calculate priorities again, if that is due. Returns whether it was."""
@@ -98,12 +97,11 @@ class ByPolicy(Service):
         self.n_rows = n + 1
         self.first_row[self.n_claims] = n + 1
 
-    def arrives(self, slot: int, now_s: float) -> int:
+    def arrives(self, slot: int, now_s: float) -> None:
         if slot >= self.claim.shape[0]:
             n = max(2 * self.claim.shape[0], slot + 1)
             self.claim, self.since_s = larger(self.claim, n), larger(self.since_s, n)
         self.claim[slot], self.since_s[slot] = self.next_claim, now_s
-        return self.priority(slot)
 
     def calculate(self, now_s: float) -> bool:
         self.fair.calculate(now_s)
