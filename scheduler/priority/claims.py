@@ -140,7 +140,7 @@ class _OfRequest(NamedTuple):
 
 
 class _OfClaimant(NamedTuple):
-    """What depends on who makes the claim: the association, the weighted factors, by how much usage counts, the
+    """What depends on who makes the claim: the association, the weighted factors, how much usage counts, the
     limits, and the longest time limit of a job, with Slurm's reason."""
 
     association: int
