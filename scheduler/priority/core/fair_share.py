@@ -51,16 +51,14 @@ class FairShare:
         """Note what is below each association: accounts that borrow their shares give what is below them to
         the account above."""
         for a in range(1, self.n):
-            if not (self.borrows[a] and not self.is_user[a]):
-                self.first_below[self.above[a] + 1] += 1
+            if self.is_user[a] or not self.borrows[a]:
+                self.first_below[self.above[a]] += 1
         for a in range(self.n):
             self.first_below[a + 1] += self.first_below[a]
-        filled = integers(self.n)
-        for a in range(1, self.n):
-            if not (self.borrows[a] and not self.is_user[a]):
-                account = self.above[a]
-                self.below[self.first_below[account] + filled[account]] = a
-                filled[account] += 1
+        for a in range(self.n - 1, 0, -1):
+            if self.is_user[a] or not self.borrows[a]:
+                self.first_below[self.above[a]] -= 1
+                self.below[self.first_below[self.above[a]]] = a
 
     def next_s(self) -> float:
         """When priorities are calculated next."""
