@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -28,3 +30,11 @@ def succeeded(*arguments: str | Path) -> Result:
     result = sil(*arguments)
     assert result.exit_code == 0, result.output
     return result
+
+
+def in_a_process(
+    *command: str | Path, cwd: Path | None = None, timeout: float | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, with these variables beside those of this one."""
+    variables = os.environ | environment
+    return subprocess.run(command, cwd=cwd, env=variables, timeout=timeout, capture_output=True, text=True)

@@ -19,6 +19,7 @@ import pytest
 import sil
 from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA, Fact
 from site_db.site_file.importing import read_site_file
+from tests.commands import in_a_process
 from tests.sil.slurm.installed import missing
 from tests.test_architecture import PACKAGES, all_files, nodes
 
@@ -99,9 +100,7 @@ def test_the_python_of_a_page_runs_as_a_script(page: Path, tmp_path: Path) -> No
     script = tmp_path / "page.py"
     python = [text for language, text in blocks(page) if language == "python" and not text.startswith("# ")]
     script.write_text("\n".join(python))
-    result = subprocess.run(
-        [sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    result = in_a_process(sys.executable, script.name, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     expected = {
         "README.md": {"waiting-times.png"},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.commands import in_a_process
 
 ROOT = Path(__file__).parent.parent
 MODULE = """
@@ -60,14 +60,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_a_process(sys.executable, *arguments, cwd=folder, timeout=None, **environment)
     return done.stdout + done.stderr
 
 
@@ -115,10 +108,7 @@ def test_without_machine_code_of_the_sources_one_sentence_says_what_to_do(tmp_pa
     (tmp_path / "hatch_build.py").touch()
 
     def said() -> str:
-        command, environment = [sys.executable, "-m", "sil", "--version"], {"PYTHONPATH": str(tmp_path)}
-        done = subprocess.run(
-            command, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True, check=False
-        )
+        done = in_a_process(sys.executable, "-m", "sil", "--version", cwd=tmp_path, PYTHONPATH=str(tmp_path))
         assert done.returncode == (2 if done.stderr else 0)
         return done.stderr
 

@@ -64,6 +64,11 @@ class Nodes(ByHand):
         self.follow()
         return refusal
 
+    def arrive(self, *jobs: tuple[Any, ...]) -> None:
+        """Jobs, as in `submit`, one after another."""
+        for job in jobs:
+            self.submit(*job)
+
     @property
     def stopping(self) -> list[int]:
         """The job of each run that was ordered to stop so far."""
@@ -143,9 +148,7 @@ def test_a_displaced_job_waits_in_its_old_place_starts_again_and_completes() -> 
 
 def test_of_runs_that_started_together_the_one_with_the_higher_number_is_displaced() -> None:
     nodes = Nodes(Node(2, 0))
-    nodes.submit(9, "middle", Request(cores=2))
-    nodes.submit(1, "low")
-    nodes.submit(2, "low")
+    nodes.arrive((9, "middle", Request(cores=2)), (1, "low"), (2, "low"))
     nodes.end(9)
     nodes.submit(3, "urgent")
     assert nodes.stopping == [2]
@@ -153,9 +156,7 @@ def test_of_runs_that_started_together_the_one_with_the_higher_number_is_displac
 
 def test_nothing_is_displaced_for_a_job_that_would_not_fit_anyway() -> None:
     nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "middle")
-    nodes.submit(2, "low")
-    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.arrive((1, "middle"), (2, "low"), (3, "urgent", Request(chunks=2)))
     assert nodes.stopping == []
     nodes.end(1)
     assert nodes.stopping == [2], "now it would"
@@ -163,8 +164,7 @@ def test_nothing_is_displaced_for_a_job_that_would_not_fit_anyway() -> None:
 
 def test_a_run_that_ends_before_it_is_stopped_is_complete_and_its_room_is_used() -> None:
     nodes = Nodes(Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "urgent")
+    nodes.arrive((1, "low"), (2, "urgent"))
     nodes.end(1)
     assert nodes.started == [(1, "0"), (2, "0")]
     assert nodes.waiting == []
@@ -184,8 +184,7 @@ def test_the_room_of_a_run_is_not_promised_twice() -> None:
     nodes = Nodes(Node(1, 0), Node(1, 0), Node(1, 0))
     for job in (1, 2, 3):
         nodes.submit(job, "low")
-    nodes.submit(4, "urgent")
-    nodes.submit(5, "urgent")
+    nodes.arrive((4, "urgent"), (5, "urgent"))
     assert nodes.stopping == [3, 2]
     nodes.stop(2)
     nodes.stop(3)
@@ -196,10 +195,7 @@ def test_the_room_of_a_run_is_not_promised_twice() -> None:
 def test_a_job_for_which_nothing_can_be_stopped_leaves_all_runs_to_those_after_it() -> None:
     """Beside job 3, for which job 2 is being stopped, there is no room for job 4."""
     nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "low")
-    nodes.submit(3, "urgent")
-    nodes.submit(4, "urgent", Request(chunks=2))
+    nodes.arrive((1, "low"), (2, "low"), (3, "urgent"), (4, "urgent", Request(chunks=2)))
     assert nodes.stopping == [2]
     nodes.submit(5, "urgent")
     assert nodes.stopping == [2, 1]
@@ -207,8 +203,7 @@ def test_a_job_for_which_nothing_can_be_stopped_leaves_all_runs_to_those_after_i
 
 def test_room_that_a_stopped_run_leaves_over_is_used_before_more_are_stopped() -> None:
     nodes = Nodes(Node(2, 0), Node(2, 0))
-    nodes.submit(1, "low", Request(cores=2))
-    nodes.submit(2, "low", Request(cores=2))
+    nodes.arrive((1, "low", Request(cores=2)), (2, "low", Request(cores=2)))
     for job in (3, 4, 5):
         nodes.submit(job, "urgent")
     assert nodes.stopping == [2, 1]
@@ -220,8 +215,7 @@ def test_runs_stopped_for_one_job_are_over_together() -> None:
     """If the first one's core were free at once, job 1 would take it again, and job 3 would never start."""
     nodes = Nodes(Node(1, 0), Node(1, 0), scheduler=Rigid(backfilling="easy"))
     nodes.submit(1, "low", takes_s=10.0)
-    nodes.submit(2, "low")
-    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.arrive((2, "low"), (3, "urgent", Request(chunks=2)))
     assert sorted(nodes.stopping) == [1, 2]
     nodes.stop(1)
     nodes.submit(4, "low", takes_s=10.0)
@@ -234,9 +228,7 @@ def test_runs_stopped_for_one_job_are_over_together() -> None:
 @pytest.mark.parametrize("ends", [True, False])
 def test_runs_stopped_for_one_job_are_over_when_the_last_one_ends_or_fails(ends: bool) -> None:
     nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "low")
-    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.arrive((1, "low"), (2, "low"), (3, "urgent", Request(chunks=2)))
     nodes.stop(1)
     if ends:
         nodes.end(2)
@@ -249,9 +241,7 @@ def test_runs_stopped_for_one_job_are_over_when_the_last_one_ends_or_fails(ends:
 def test_a_run_that_would_be_displaced_at_once_never_starts() -> None:
     """Job 4 ends, and its core could be given to job 5 until job 1 ends; but job 3 displaces job 1."""
     nodes = Nodes(Node(1, 0), Node(1, 0), scheduler=Rigid(backfilling="easy"))
-    nodes.submit(4, "middle")
-    nodes.submit(1, "low")
-    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.arrive((4, "middle"), (1, "low"), (3, "urgent", Request(chunks=2)))
     nodes.submit(5, "low", takes_s=5.0)
     assert nodes.stopping == []
     nodes.end(4, 10.0)
@@ -263,8 +253,7 @@ def test_a_run_that_would_be_displaced_at_once_never_starts() -> None:
 
 def test_a_node_that_is_down_is_no_reason_to_displace_what_else_runs() -> None:
     nodes = Nodes(Node(1, 0), Node(1, 0))
-    nodes.submit(1, "low")
-    nodes.submit(2, "low")
+    nodes.arrive((1, "low"), (2, "low"))
     nodes.lose(2, [1])
     nodes.submit(3, "urgent", Request(chunks=2))
     assert nodes.stopping == []
@@ -281,8 +270,7 @@ LAST_FIRST = WhileTheyFit(lambda i, job: -i)
 def test_a_scheduler_that_starts_the_displaced_job_again_is_obeyed() -> None:
     """Else the two jobs would take turns without end."""
     nodes = Nodes(Node(1, 0), scheduler=LAST_FIRST)
-    nodes.submit(1, "low")
-    nodes.submit(2, "urgent")
+    nodes.arrive((1, "low"), (2, "urgent"))
     nodes.stop(1)
     assert nodes.started == [(1, "0"), (1, "0")]
     nodes.submit(3, "urgent")
@@ -295,9 +283,7 @@ def test_a_scheduler_that_starts_the_displaced_job_again_is_obeyed() -> None:
 
 def test_a_job_displaces_nothing_that_was_preferred_to_it_in_the_same_decision() -> None:
     nodes = Nodes(Node(1, 0), scheduler=LAST_FIRST)
-    nodes.submit(9, "middle")
-    nodes.submit(1, "low")
-    nodes.submit(2, "urgent")
+    nodes.arrive((9, "middle"), (1, "low"), (2, "urgent"))
     nodes.end(9)
     assert nodes.started[1:] == [(1, "0")]
     nodes.submit(3, "urgent")

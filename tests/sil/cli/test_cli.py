@@ -31,7 +31,7 @@ from sil.usable import shadowed
 from sil.world import SHOW_TRACEBACKS
 from site_db.files.input_errors import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, succeeded, the_sentence
+from tests.commands import in_a_process, sil, succeeded, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
@@ -103,9 +103,7 @@ def test_the_help_loads_no_command_and_no_large_library() -> None:
 def with_output(where: str, *arguments: str) -> tuple[int, str]:
     """The exit code of a command and what it writes to standard error, with standard output redirected."""
     command = [sys.executable, "-c", "from sil.cli import main; main()", *arguments]
-    done = subprocess.run(
-        ["sh", "-c", f"{shlex.join(command)} {where}"], capture_output=True, text=True, check=False
-    )
+    done = in_a_process("sh", "-c", f"{shlex.join(command)} {where}")
     return done.returncode, done.stderr
 
 
@@ -296,14 +294,8 @@ def test_shell_completion_scripts_are_printed(shell: str) -> None:
 
 
 def test_commands_are_tab_completed() -> None:
-    environment = {"_SIL_COMPLETE": "complete_bash", "COMP_WORDS": "sil sched", "COMP_CWORD": "1"}
-    done = subprocess.run(
-        [Path(sys.executable).parent / "sil"],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    asked = {"_SIL_COMPLETE": "complete_bash", "COMP_WORDS": "sil sched", "COMP_CWORD": "1"}
+    done = in_a_process(Path(sys.executable).parent / "sil", cwd=None, timeout=None, **asked)
     assert done.stdout.split() == ["schedule", "schedulers"]
 
 
@@ -315,14 +307,7 @@ def test_the_scheduler_package_of_another_distribution_is_reported(tmp_path: Pat
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cron-like\nVersion: 1.0\n")
     (metadata / "RECORD").write_text("scheduler/__init__.py,,\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "sil", "--version"],
-        cwd=other,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_a_process(sys.executable, "-m", "sil", "--version", cwd=other, PYTHONPATH=str(tmp_path))
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"Error: the package `scheduler` in {other} belongs to cron-like")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from sil.settings.foreign_code import module_spec
+from tests.commands import in_a_process
 
 LOOKED_FOR = (
     *("org", "msvcrt", "_winapi", "sksparse", "scikits", "uarray", "coverage", "pandas", "torch", "tomllib"),
@@ -41,9 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ran(folder: Path, *command: str, **environment: str) -> str:
     """What a command prints, after a check that it has run no other file."""
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
+    done = in_a_process(*command, cwd=folder, timeout=None, **environment)
     assert not (folder / "RAN").exists(), (folder / "RAN").read_text()
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -78,9 +76,7 @@ def test_a_node_selection_of_the_current_folder_runs_in_a_process_of_its_own(fol
 def test_a_script_beside_a_file_that_hides_a_package_of_ours_says_so(name: str, tmp_path: Path) -> None:
     (tmp_path / f"{name}.py").touch()
     (tmp_path / "script.py").write_text("import sil\nsil.replay")
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = in_a_process(sys.executable, "script.py", cwd=tmp_path)
     *_, last = done.stderr.splitlines()
     where = tmp_path / f"{name}.py"
     assert (

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -51,7 +49,7 @@ from site_db.sites import SiteReader
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.builders import TINY_SITE, tiny_experiment
-from tests.commands import sil, succeeded, the_sentence
+from tests.commands import in_a_process, sil, succeeded, the_sentence
 from tests.postgres import Server
 
 pytestmark = pytest.mark.usefixtures("without_reports")
@@ -179,13 +177,7 @@ experiment = experiment_file.read_experiment(path)
 site = SiteSource(experiment, path.parent, None)
 print(fingerprint(scenario_of(experiment, site.snapshot(path.parent / sys.argv[2]))))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path), "there.db"],
-        env={**os.environ, "PYTHONHASHSEED": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = in_a_process(sys.executable, "-c", program, path, "there.db", PYTHONHASHSEED="1")
     experiment = experiment_file.read_experiment(path)
     site = SiteSource(experiment, path.parent, None).snapshot(tmp_path / "here.db")
     assert done.stdout.strip() == fingerprint(scenario_of(experiment, site))

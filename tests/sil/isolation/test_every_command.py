@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import subprocess
 import sys
 from contextlib import chdir
@@ -19,6 +18,7 @@ from sil.workload.swf_writing import write_swf
 from sil.world.guard.faults import Died
 from tests import commands, hostile
 from tests.builders import tiny_experiment
+from tests.commands import in_a_process
 from tests.sil.cli.test_predict import QUEUE
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, log_of
@@ -60,15 +60,8 @@ def of_plug_in(kind: str) -> str:
 
 
 def sil(folder: Path, *arguments: str, most_s: float = 500) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "sil", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=most_s,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    command = (sys.executable, "-m", "sil", *arguments)
+    done = in_a_process(*command, cwd=folder, timeout=most_s, PYTHONPATH=str(ROOT))
     assert "Traceback" not in done.stderr
     return done
 

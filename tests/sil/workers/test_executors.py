@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import TRIES, Died
+from tests.commands import in_a_process
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.workers.cluster import Begin, Cluster
 from tests.sil.workers.test_no_process_is_left import alive
@@ -298,8 +298,6 @@ def test_a_command_ends_though_a_scheduler_has_stopped_its_nursery() -> None:
         "found.send_signal(signal.SIGSTOP)\n"
         "print(found.pid)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    done = in_a_process(sys.executable, "-c", program, cwd=ROOT, timeout=60)
     assert done.returncode == 0, done.stderr
     assert not alive({int(done.stdout)})
