@@ -43,7 +43,6 @@ class Association:
     * `job`: limits of one job (`MaxTRESPerJob`, `MaxWall`).
     * `qos`: the names that its jobs may have, the first by default; empty = any.
     * `usage`: weighted TRES-seconds before the first job; of an account, without those of associations below.
-    * `is_default`: whether a job of the user that names no account has this one.
     """
 
     account: str
@@ -56,7 +55,6 @@ class Association:
     job: ResourceLimits = field(default_factory=ResourceLimits)
     qos: tuple[str, ...] = ()
     usage: float = 0.0
-    is_default: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,6 +130,7 @@ class PartitionPolicy:
 class SitePolicy:
     """The policy of a site. Without `multifactor`, jobs are served in order of arrival.
 
+    Of the `associations` of a user, the first is that of jobs that name no account.
     `enforces`: those of `associations`, `limits` and `qos` that Slurm enforces.
     """
 

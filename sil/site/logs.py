@@ -4,7 +4,7 @@ content, and which writer, by its name. Each reader takes time to load, so it is
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,31 +22,52 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogFile(Rules):
-    """A log, perhaps on nodes with CPUs, memory and GPUs.
+    """A log, perhaps on nodes with CPUs, memory and GPUs, and under a policy.
 
     * `processors`: Override the machine size in the log.
     * `nodes`: Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show
       node`, a site file (TOML), or Alibaba's nodes (CSV).
     * `site`: The same, of a site in a database, like site.db#SITE.
+    * `policy`: Priorities, fair share and limits of Slurm: slurm.conf, and what `sacctmgr dump`, `sacctmgr
+      --parsable2 show qos` and `sshare -a --parsable2` print. May be repeated.
     """
 
     processors: Annotated[int | None, Setting(least=1)] = None
     nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
     site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
+    policy: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
 
     @cached_property
     def cluster(self) -> SiteNodes | None:
-        """The nodes; None without any. Raises UserError."""
+        """The nodes, with the policy; None without any. With a policy alone, there are no nodes: each log has
+        one with all its processors. Raises UserError."""
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
+        if not self._of_policy:
+            return self._nodes()
+        from site_db.site_file.cluster import SiteNodes
+        from site_db.slurm.policy import read_policy
+        from site_db.slurm.priorities import MODELLED
+
+        policy = read_policy(self._of_policy)
+        nodes = self._nodes(MODELLED) or SiteNodes({}, {}, {})
+        return replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
+
+    def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:
         if self.site is not None:
             return nodes_in_database(self.site)
-        return None if self.nodes is None else read_nodes_of(Path(self.nodes))
+        return None if self.nodes is None else read_nodes_of(Path(self.nodes), modelled)
+
+    @property
+    def _of_policy(self) -> list[Path]:
+        """The files of the policy; in Python, one may stand for itself."""
+        given = [self.policy] if isinstance(self.policy, str | Path) else self.policy or []
+        return [Path(file) for file in given]
 
     def read(self, log: Path) -> JobLog:
         """The jobs of a log, on these nodes. Raises InvalidFile."""
         files = [] if self.nodes is None else [Path(self.nodes)]
-        return read_log(log, self, self.processors, self.cluster, files)
+        return read_log(log, self, self.processors, self.cluster, [*files, *self._of_policy])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +103,8 @@ def read_log(
     tasks of one core. `nodes` are the files from which the cluster was read. With `keep`, the log keeps what
     is needed to write it again. Raises InvalidFile.
     """
-    return _of(_read(path, rules, processors, cluster, keep), rules, path, *nodes)
+    log = _read(path, rules, processors, cluster, keep)
+    return _of(replace(log, notes=(*log.notes, *log.not_associated)), rules, path, *nodes)
 
 
 def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: bool = False) -> JobLog:
@@ -110,7 +132,7 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: SiteNodes |
 
     is_accounting, first_line = is_sacct(path), _first_line(path)
     is_table = _NAMES.fullmatch(first_line) is not None
-    if cluster is None and (is_accounting or is_table):
+    if (cluster is None or not cluster.nodes) and (is_accounting or is_table):
         kind = "Slurm's accounting" if is_accounting else "a table (CSV)"
         nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
         raise InvalidFile(f"{path}: this is {kind}, whose jobs request parts of nodes{nodes}")
@@ -127,7 +149,7 @@ def _read(path: Path, rules: Rules, processors: int | None, cluster: SiteNodes |
 
         return read_swf(path, rules, processors, cluster, keep)
     if cluster is not None:
-        without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""))
+        without = remedy("; leave out {}", ("--nodes", ""), ("--site", ""), ("--policy", ""))
         raise InvalidFile(f"{path}: Batsim's workloads are for identical nodes{without}")
     from sil.workload.batsim_json import read_batsim_json
 
@@ -169,9 +191,10 @@ def is_csv(path: Path) -> bool:
     return _NAMES.fullmatch(_first_line(path)) is not None
 
 
-def read_nodes_of(path: Path) -> SiteNodes:
-    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
-    node`, without those that are down there. Raises InvalidFile."""
+def read_nodes_of(path: Path, modelled: Collection[str] = ()) -> SiteNodes:
+    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf, of which keys may be `modelled` by a
+    policy, or in the output of `scontrol show node`, without those that are down there. Raises
+    InvalidFile."""
     from sil.workload.tables import read_nodes
     from site_db.site_file.cluster import SiteNodes
     from site_db.site_file.importing import read_site_file
@@ -180,7 +203,7 @@ def read_nodes_of(path: Path) -> SiteNodes:
 
     if path.suffix.lower() == ".toml":
         return cluster_of(read_site_file(path))
-    return SiteNodes(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
+    return SiteNodes(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path, modelled), path)
 
 
 def nodes_in_database(address: str) -> SiteNodes:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from scheduler.messages import counted
+from scheduler.messages import abbreviated, counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
 from sil.trace.log_clock import LogClock, moment_of
@@ -189,6 +189,31 @@ class JobLog:
                 return False
             last = int(numbers[-1])
         return True
+
+    @property
+    def not_associated(self) -> list[str]:
+        """A sentence on jobs of users and accounts that are not among the associations of its policy, if
+        there are any."""
+        policy = None if self.cluster is None else self.cluster.policy
+        if policy is None or not policy.associations:
+            return []
+        found = {(each.user, each.account) for each in policy.associations}
+        found |= {(user, "") for user, _ in found}
+        columns = ["user", *(["charged"] if self.charged else [])]
+        counts = self.jobs.group_by(columns, maintain_order=True).len().rows()
+        names = user_names((user for user, *_ in counts), self.users)
+        others = dict[str, int]()
+        for user, *charged, n in counts:
+            account = self.charged[charged[0]].account if charged else ""
+            if (names[user], account.lower()) not in found:
+                whom = f"{names[user]} in {account}" if account else names[user]
+                others[whom] = others.get(whom, 0) + n
+        jobs = counted(sum(others.values()), "job")
+        return (
+            [f"{jobs} of users who are not in their accounts by the policy: {abbreviated([*others])}"]
+            if others
+            else []
+        )
 
     @property
     def summary(self) -> str:

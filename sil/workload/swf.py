@@ -26,6 +26,7 @@ from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_o
 from sil.workload.swf_writing import TITLES, KeptSwf
 from site_db.files import access
 from site_db.files.input_errors import InvalidFile, quoted, remedy
+from site_db.jobs.records import Charged
 from site_db.jobs.swf import (
     FEW_FIELDS,
     FIELDS,
@@ -48,7 +49,8 @@ def read_swf(
     """The jobs of a log, repaired by `rules` or, if these are strict, refused.
 
     The machine has `processors`, else the header's MaxProcs, else MaxNodes. On a `cluster`, a job requests
-    tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7).
+    tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7); under
+    a policy, groups (13) are accounts. A cluster without nodes is one node of the machine's size.
     With `keep`, the log keeps all fields and comments, to be written again. Raises InvalidFile with file,
     line and reason for an invalid file, and for a machine of unknown or impossible size.
     """
@@ -62,18 +64,19 @@ def read_swf(
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
     header = dict(reversed(comments))
-    rows = _plain_rows(data, FIELDS if keep else NEEDED)
+    rows = _plain_rows(data, FIELDS if keep else (*NEEDED, "group"))
     broken: dict[str, list[int]] = {}
     if rows is None:
         rows, broken = _any_rows(data, path)
-    size = cluster.cores if cluster else _machine_size(path, header, processors)
+    has_nodes = cluster is not None and bool(cluster.nodes)
+    size = cluster.cores if cluster and has_nodes else _machine_size(path, header, processors)
     found = repaired(rows, broken, size, rules, path)
     named = rows.filter(pl.col("preceding") > 0).select("job", "preceding", LINE, place=LINE)
     first = rows.filter(pl.col("job").is_in(named["preceding"].implode())).group_by("job").agg(pl.min(LINE))
     some_are_left_out = len(named) and len(found.rows) < len(rows)
     kept = frozenset(rows.join(found.rows, on=LINE, how="semi")["job"]) if some_are_left_out else None
     notes = (*found.notes, *_of_preceding(named, dict(first.iter_rows()), kept))
-    if processors is None and cluster is None:
+    if processors is None and not has_nodes:
         notes = (*_other_sizes(comments), *notes)
     fields = None
     if keep:
@@ -81,7 +84,7 @@ def read_swf(
         texts = tuple(line.decode("utf-8", "replace") for line in lines if line.startswith(b";"))
         fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), texts)
     log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields)
-    return log if cluster is None else _as_tasks(log, memory_kib(found.rows), cluster)
+    return log if cluster is None else _as_tasks(log, found.rows, cluster.or_one_node(size))
 
 
 def _of_preceding(
@@ -144,19 +147,22 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
     return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
 
 
-def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: SiteNodes) -> JobLog:
-    """The log with each processor as a task of one core."""
-    mib = (
-        (memory_kib / 1024).ceil().cast(pl.Int64) if cluster.has_memory else pl.zeros(len(log.jobs), pl.Int64)
-    )
+def _as_tasks(log: JobLog, rows: pl.DataFrame, cluster: SiteNodes) -> JobLog:
+    """The log with each processor as a task of one core; under a policy, with accounts."""
+    mib = (memory_kib(rows) / 1024).ceil() if cluster.has_memory else pl.zeros(len(rows))
+    mib = mib.cast(pl.Int64)
     requested = log.jobs.select("processors", memory_mib=mib)
     different = requested.unique(maintain_order=True).with_row_index("request")
     which = requested.join(different, on=requested.columns, how="left", maintain_order="left")
     requests = tuple(
         Request(chunks=chunks, memory_mib=mib, most_on_node=None) for _, chunks, mib in different.iter_rows()
     )
-    jobs = log.jobs.with_columns(which["request"].cast(pl.Int64))
-    return replace(log, jobs=jobs, cluster=cluster, requests=requests)
+    jobs, charged = log.jobs.with_columns(which["request"].cast(pl.Int64)), tuple[Charged, ...]()
+    if cluster.policy is not None:
+        groups = rows["group"].unique().sort()
+        charged = tuple(Charged(f"group-{n:.0f}" if n >= 0 else "", "") for n in groups)
+        jobs = jobs.with_columns(charged=groups.search_sorted(rows["group"]).cast(pl.Int64))
+    return replace(log, jobs=jobs, cluster=cluster, requests=requests, charged=charged)
 
 
 PROCESSORS = ("--processors", "")

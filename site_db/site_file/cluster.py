@@ -51,6 +51,10 @@ class SiteNodes:
         note = f"{counted(n, 'node')} left out, since {'it is' if n == 1 else 'they are'} down: {names}"
         return replace(self, nodes=nodes, down=frozenset(), notes=(*self.notes, note))
 
+    def or_one_node(self, cores: int) -> SiteNodes:
+        """The same; if it has no nodes, with one that has all cores of a log's machine."""
+        return self if self.nodes else replace(self, nodes={"n1": Node(cores)}, has_memory=False)
+
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""
         return next((name for name, node in self._first.values() if request.chunks_on(node)), None)

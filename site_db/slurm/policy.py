@@ -141,15 +141,13 @@ class _Tree:
 
     @property
     def all(self) -> tuple[Association, ...]:
-        """Raises InvalidFile."""
-        default = {user: account for account, user in reversed(self.found)}
-        for user, setting in self._default_account.items():
+        """Accounts, and users, with the default account of each first. Raises InvalidFile."""
+        for setting in self._default_account.values():
             self._check_account(setting)
-            default[user] = setting.value.lower()
-        return tuple(
-            replace(one, is_default=bool(user) and default[user] == account)
-            for (account, user), one in self.found.items()
-        )
+        default = {user: setting.value.lower() for user, setting in self._default_account.items()}
+        users = [one for one in self.found.values() if one.user]
+        users.sort(key=lambda one: default.get(one.user) != one.account)
+        return (*(one for one in self.found.values() if not one.user), *users)
 
     def add_usage(self, path: Path) -> None:
         """Add what `sshare` printed: of an account, without the usage of those below it. Raises

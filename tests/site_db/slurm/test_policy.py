@@ -150,11 +150,11 @@ def test_associations_are_the_tree_of_a_dump_with_what_they_inherit(tmp_path: Pa
             group=ResourceLimits({"cpu": 100, "gres/gpu": 2}, running=10),
         ),
         Association("theory", "", "physics", 2, 7, own=of_all, job=job, qos=both),
-        Association("physics", "Ann", "physics", 1, 7, own=of_all, qos=both),
         Association(
             "theory", "Ann", "theory", PARENT, 7, own=ResourceLimits(running=3), qos=("normal",),
-            job=ResourceLimits({"cpu": 8, "mem": 4096}, wall_s=3600.0), is_default=True,
+            job=ResourceLimits({"cpu": 8, "mem": 4096}, wall_s=3600.0),
         ),
+        Association("physics", "Ann", "physics", 1, 7, own=of_all, qos=both),
     )  # fmt: skip
 
 
