@@ -184,7 +184,7 @@ class Standing:
         job, slot = self._waiting[i], self._waiting.slot_at(i)
         assert job.request is not None
         factors = self._of.factors(slot, Claimant.of(job), job.request, job.estimate_s)
-        named = (f"{name.replace('_', ' ')} {value:,.10g}" for name, value in factors.items() if value)
+        named = (f"{name.replace('_', ' ')} {value:,.0f}" for name, value in factors.items() if value)
         return f"priority {self._of.service.priority(slot):,} ({', '.join(named)}); "
 
     def take(self, i: int) -> None:

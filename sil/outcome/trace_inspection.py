@@ -165,8 +165,12 @@ class JobTimeline:
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
     def lines(self, clock: LogClock) -> Iterator[str]:
-        """Lines for people: one for each event, the waiting time, and the jobs that overtook it."""
-        for time_s, text in self.events:
+        """Lines for people: one for each event, the waiting time, and the jobs that overtook it. Of reasons
+        that differ in priorities only, there are the first and the last."""
+        rest = [_PRIORITY.sub("", text) for _, text in self.events]
+        for k, (time_s, text) in enumerate(self.events):
+            if 0 < k < len(rest) - 1 and rest[k - 1] == rest[k] == rest[k + 1]:
+                continue
             seconds, *date = clock.text(time_s).split("  ")
             yield "  ".join([f"{seconds:>16}", *date, clock.sentence(text)])
         if self.waited_s is not None:
@@ -181,6 +185,7 @@ def listed(title: str, items: Sequence[str]) -> str:
     return f"{title}: {', '.join(items[:SHOWN]) or 'none'}{more}."
 
 
+_PRIORITY = re.compile(r"priority [\d,]+ \([^)]*\); ", re.ASCII)
 _JOB = re.compile(r"\bjob (\d+)\b", re.ASCII)
 
 

@@ -23,7 +23,7 @@ from site_db.jobs.occupancy import Occupancy
 from site_db.jobs.records import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.columns import RAN
-from site_db.jobs.sacct.reader import read_file
+from site_db.jobs.sacct.reader import QUALITY, read_file
 from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.swf import FIELDS, UNKNOWN, Status, SwfRow
 from site_db.site_file.cluster import SiteNodes
@@ -90,6 +90,8 @@ def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
 def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNodes, rules: Rules) -> JobLog:
     """As `read_accounting`, of `jobs` in order of submission, with their tally."""
     requests, occupancy = LoggedRequests(cluster), Occupancy()
+    if cluster.policy is not None:  # it has the QOS
+        tally.remarked.pop(QUALITY, None)
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
     notes, cut, rows = Counter[str](), set[int](), []
