@@ -203,7 +203,7 @@ class Claims:
                 return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
-        claim = self.service.add_claim(claimant.association, fixed, rate)
+        claim = self.service.add_claim(claimant.association, fixed, rate, requested.partition.tier)
         for row in claimant.rows:
             if row.whose:
                 self.service.add_row(self._limit(row), tres.get(row.what, 0.0))

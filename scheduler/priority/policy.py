@@ -105,7 +105,7 @@ class Multifactor:
     dampening: float = 1.0
     favours_small: bool = False
     relative_to_time: bool = False
-    not_normalised: frozenset[str] = frozenset()
+    not_normalised: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("half_life_s", "max_age_s", "period_s", "dampening"):
@@ -138,6 +138,6 @@ class SitePolicy:
     associations: tuple[Association, ...] = ()
     qualities: Mapping[str, QualityOfService] = field(default_factory=dict)
     partitions: Mapping[str, PartitionPolicy] = field(default_factory=dict)
-    enforces: frozenset[str] = frozenset()
+    enforces: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """What of the files is not modelled, a sentence each."""

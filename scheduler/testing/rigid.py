@@ -113,7 +113,7 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
         claims, jobs = None, self.jobs(first_id)
         if self.most_cpus is not None:
             limit = Association(ROOT, group=ResourceLimits({"cpu": self.most_cpus}))
-            claims = Claims(SitePolicy(associations=(limit,), enforces=frozenset({"limits"})), self.nodes)
+            claims = Claims(SitePolicy(associations=(limit,), enforces=("limits",)), self.nodes)
         state = ConsumableNodes(self.nodes, self.site_resources, claims)
         running = dict[RunId, Running]()
         for node in range(self.n_down):

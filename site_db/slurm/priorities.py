@@ -162,17 +162,19 @@ class _Configuration:
             "favours_small": small is not None and small.value.lower() in _YES,
             "fair_tree": not names & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"},
             "relative_to_time": "SMALL_RELATIVE_TO_TIME" in names,
-            "not_normalised": frozenset().union(*(_NOT_NORMALISED.get(name, ()) for name in names)),
+            "not_normalised": tuple(
+                sorted({each for name in names for each in _NOT_NORMALISED.get(name, ())})
+            ),
         }
 
     @property
-    def enforces(self) -> frozenset[str]:
+    def enforces(self) -> tuple[str, ...]:
         """Raises InvalidFile."""
         setting = self._get("AccountingStorageEnforce")
         if setting is None:
-            return frozenset()
+            return ()
         words = self._words(setting, _ENFORCED, _OTHER_WORDS)
-        return frozenset().union(*(_ENFORCED[word] for word in words))
+        return tuple(sorted({each for word in words for each in _ENFORCED[word]}))
 
     def _words(
         self, setting: PolicySetting, known: Collection[str], others: Mapping[str, str]

@@ -142,9 +142,10 @@ class OnNodes(Queue):
         self.by_estimate[y] = slot
 
     def priority_of(self, slot: int) -> int:
-        """The priority of a waiting job, which is calculated where the job is first compared with another."""
+        """The tier and priority of a waiting job, which are calculated where it is first compared with
+        another."""
         if self.priority[slot] == NONE:
-            self.priority[slot] = self.service.priority(slot)
+            self.priority[slot] = self.service.order(slot)
         return self.priority[slot]
 
     def put_in_order(self, slot: int, x: int) -> int:

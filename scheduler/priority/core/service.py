@@ -31,8 +31,8 @@ class Service:
         """When priorities are calculated next."""
         return inf
 
-    def priority(self, slot: int) -> int:
-        """The priority of a waiting job."""
+    def order(self, slot: int) -> int:
+        """A number by which jobs are served: larger ones first."""
         return 0
 
     def reached(self, slot: int) -> int:
@@ -53,8 +53,9 @@ class ByPolicy(Service):
     """Jobs are served by priority, and wait while they would exceed a limit.
 
     Jobs with equal claims have the same association, the same `fixed` part of their priorities, the same
-    usage by second (`rate`), and count for the same limits: rows from `first_row` of the claim until that of
-    the next one, each with a `limit` and an `amount`. `used` of a limit is at most its `most`.
+    `tier`, whose jobs are served before those of lower ones, and the same usage by second (`rate`). They
+    count for the same limits: rows from `first_row` of the claim until that of the next one, each with a
+    `limit` and an `amount`. `used` of a limit is at most its `most`.
     """
 
     def __init__(self, fair: FairShare, age: float, max_age_s: float, fair_share: float) -> None:
@@ -63,6 +64,7 @@ class ByPolicy(Service):
         self.fair, self.age, self.max_age_s, self.fair_share = fair, age, max_age_s, fair_share
         self.n_claims, self.n_rows, self.n_limits = 0, 0, 0
         self.association, self.fixed, self.rate = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
+        self.tier = integers(MIN_SIZE)
         self.first_row, self.limit, self.amount = integers(MIN_SIZE + 1), integers(MIN_SIZE), floats(MIN_SIZE)
         self.most, self.used = floats(MIN_SIZE), floats(MIN_SIZE)
         self.claim, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE)
@@ -77,13 +79,15 @@ class ByPolicy(Service):
         self.n_limits = n + 1
         return n
 
-    def add_claim(self, association: int, fixed: float, rate: float) -> int:
+    def add_claim(self, association: int, fixed: float, rate: float, tier: int) -> int:
         """A new claim, to which `add_row` adds. Returns its number."""
         n = self.n_claims
         if n == self.fixed.shape[0]:
             self.association, self.fixed = larger(self.association, 2 * n), larger(self.fixed, 2 * n)
+            self.tier = larger(self.tier, 2 * n)
             self.rate, self.first_row = larger(self.rate, 2 * n), larger(self.first_row, 2 * n + 1)
         self.association[n], self.fixed[n], self.rate[n] = association, fixed, rate
+        self.tier[n] = tier
         self.n_claims = n + 1
         self.first_row[n + 1] = self.n_rows
         return n
@@ -117,7 +121,11 @@ class ByPolicy(Service):
         """The factor of age, when priorities were calculated last."""
         return min(max(self.fair.last_s - self.since_s[slot], 0.0) / self.max_age_s, 1.0)
 
+    def order(self, slot: int) -> int:
+        return (self.tier[self.claim[slot]] << 32) + self.priority(slot)
+
     def priority(self, slot: int) -> int:
+        """The priority of a waiting job, in Slurm's numbers."""
         claim, found = self.claim[slot], 0.0
         if self.age != 0:
             found += self.age * self.age_factor(slot)
