@@ -79,6 +79,8 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
                 claim = self._claims.of(Claimant.of(job), found, job.estimate_s)
                 if isinstance(claim, str):
                     return f"job {job.id} never starts: {claim}"
+                if (limit := self._claims.refusing(claim)) is not None:
+                    return self._claims.refusal(job.id, limit)
             job = job._replace(request=found)
         self._wait(job)
         return None

@@ -28,8 +28,15 @@ from scheduler.priority.policy import (
 )
 
 _WORDS = {"cpu": "Cpu", "mem": "Memory", "node": "Node", "gres/gpu": "GRES", "billing": "Billing"}
-_JOB = "job"
-"""What limits of numbers of jobs bound."""
+_JOB, _SUBMITTED = "job", "submitted job"
+"""What limits of numbers of jobs bound: those that run, and those that wait or run."""
+_OF_SUBMITTED = {
+    "QOSGrp": "QOSGrpSubmitJobsLimit",
+    "QOSMax": "QOSMaxSubmitJobPerUserLimit",
+    "Max": "MaxSubmitJobsPerAccount",
+    "AssocGrp": "AssocGrpSubmitJobsLimit",
+    "AssocMax": "AssocMaxSubmitJobLimit",
+}
 
 
 class Claimant(NamedTuple):
@@ -56,6 +63,8 @@ class _Row(NamedTuple):
 
 def _reason(beginning: str, what: str, end: str = "") -> str:
     """Slurm's reason for a limit, like QOSMaxCpuPerUserLimit."""
+    if what == _SUBMITTED:
+        return _OF_SUBMITTED[beginning]
     if what == _JOB:
         return f"{beginning}Jobs{end}" + ("" if end == "PerAccount" else "Limit")
     of_group = beginning.endswith("Grp")
@@ -209,10 +218,21 @@ class Claims:
                 self.service.add_row(self._limit(row), tres.get(row.what, 0.0))
         return claim
 
+    def refusing(self, claim: int) -> int | None:
+        """The limit of submitted jobs that refuses a job which arrives with a claim."""
+        self.service.next_claim = claim
+        limit = self.service.refusing()
+        return None if limit == NONE else limit
+
+    def refusal(self, job: int, limit: int) -> str:
+        """Why a limit of submitted jobs refuses a job."""
+        reason, whose = self.reasons[limit]
+        return f"job {job} is rejected: {reason} of {whose} is {self.service.most[limit]:,.10g}"
+
     def _limit(self, row: _Row) -> int:
         key = row.reason, row.whose
         if key not in self._limit_of:
-            self._limit_of[key] = self.service.add_limit(row.most)
+            self._limit_of[key] = self.service.add_limit(row.most, row.what == _SUBMITTED)
             self.reasons.append(key)
         return self._limit_of[key]
 
@@ -257,6 +277,7 @@ class Claims:
             "node": n_nodes,
             "gres/gpu": request.n_gpus,
             _JOB: 1.0,
+            _SUBMITTED: 1.0,
         }
         if request.exclusive and (there := [node for node in self.nodes if request.may_use(node)]):
             tres["cpu"] = n_nodes * sum(node.cores for node in there) / len(there)
@@ -316,9 +337,10 @@ def _rows(
         # Each account has limits of its own for the jobs of its group; of the numbers of jobs of each
         # association, the nearest counts.
         yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
-        if each.own.running is not None and ("PerUser", _JOB) not in stated:
-            stated.add(("PerUser", _JOB))
-            yield _Row(_reason("AssocMax", _JOB), _named(above[0]), _JOB, each.own.running)
+        for what, most in ((_SUBMITTED, each.own.submitted), (_JOB, each.own.running)):
+            if most is not None and ("PerUser", what) not in stated:
+                stated.add(("PerUser", what))
+                yield _Row(_reason("AssocMax", what), _named(above[0]), what, most)
 
 
 def _named(each: Association) -> str:
@@ -329,8 +351,8 @@ def _of(
     limits: ResourceLimits, beginning: str, end: str, whose: str, stated: set[tuple[str, str]]
 ) -> Iterator[_Row]:
     """The limits of what runs at a time, unless `stated` has them."""
-    bounds = dict(limits.tres) | ({} if limits.running is None else {_JOB: limits.running})
-    for what, most in bounds.items():
-        if (end or "Grp", what) not in stated:
+    of_jobs = {_SUBMITTED: limits.submitted, _JOB: limits.running}
+    for what, most in (*of_jobs.items(), *limits.tres.items()):
+        if most is not None and (end or "Grp", what) not in stated:
             stated.add((end or "Grp", what))
             yield _Row(_reason(beginning, what, end), whose, what, most)

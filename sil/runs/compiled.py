@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from time import perf_counter
 from typing import NamedTuple
@@ -44,6 +44,7 @@ class CompiledLog(NamedTuple):
     jobs: RigidJobs
     queue: IdenticalNodes | OnNodes
     names: JobNames
+    claims: Claims | None = None
 
 
 class ReplayPart(NamedTuple):
@@ -88,7 +89,7 @@ class CompiledReplay:
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
-        jobs, queue, names = self._prepared(arriving)
+        jobs, queue, names, claims = self._prepared(arriving)
         room = min(CHUNK, 3 * len(jobs.submit_s)) + MIN_SIZE  # a job has three facts
         replay: Loop
         by = ranks(self.order), CODES[self.estimates]
@@ -100,6 +101,9 @@ class CompiledReplay:
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
             decisions = partial(decisions_table, facts, n_nodes, wall_s)
+            if claims is not None and isinstance(replay, LoopOnNodes):
+                more = {job: claims.refusal(names.job[job], limit) for job, limit in replay.limit_of.items()}
+                names = replace(names, refusals={**names.refusals, **more})
             yield ReplayPart(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
@@ -189,7 +193,7 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection
     queue = queue_on_nodes(nodes, selection_by_name(selection), policy)
     if claims is not None:
         queue.service = claims.service
-    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals))
+    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims)
 
 
 def names_of(

@@ -35,6 +35,10 @@ class Service:
         """A number by which jobs are served: larger ones first."""
         return 0
 
+    def refusing(self) -> int:
+        """The first limit of submitted jobs that refuses a job with the `next_claim`, or NONE."""
+        return NONE
+
     def reached(self, slot: int) -> int:
         """The first limit for which a job has to wait, or NONE."""
         return NONE
@@ -55,7 +59,8 @@ class ByPolicy(Service):
     Jobs with equal claims have the same association, the same `fixed` part of their priorities, the same
     `tier`, whose jobs are served before those of lower ones, and the same usage by second (`rate`). They
     count for the same limits: rows from `first_row` of the claim until that of the next one, each with a
-    `limit` and an `amount`. `used` of a limit is at most its `most`.
+    `limit` and an `amount`. `used` of a limit is at most its `most`; `of_submitted` jobs, it refuses those
+    that arrive, and otherwise lets jobs wait.
     """
 
     def __init__(self, fair: FairShare, age: float, max_age_s: float, fair_share: float) -> None:
@@ -66,16 +71,17 @@ class ByPolicy(Service):
         self.association, self.fixed, self.rate = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.tier = integers(MIN_SIZE)
         self.first_row, self.limit, self.amount = integers(MIN_SIZE + 1), integers(MIN_SIZE), floats(MIN_SIZE)
-        self.most, self.used = floats(MIN_SIZE), floats(MIN_SIZE)
+        self.most, self.used, self.of_submitted = floats(MIN_SIZE), floats(MIN_SIZE), integers(MIN_SIZE)
         self.claim, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE)
         self.calculated_s = -inf
 
-    def add_limit(self, most: float) -> int:
+    def add_limit(self, most: float, of_submitted: bool) -> int:
         """A new limit. Returns its number."""
         n = self.n_limits
         if n == self.most.shape[0]:
             self.most, self.used = larger(self.most, 2 * n), larger(self.used, 2 * n)
-        self.most[n] = most
+            self.of_submitted = larger(self.of_submitted, 2 * n)
+        self.most[n], self.of_submitted[n] = most, of_submitted
         self.n_limits = n + 1
         return n
 
@@ -106,6 +112,7 @@ class ByPolicy(Service):
             n = max(2 * self.claim.shape[0], slot + 1)
             self.claim, self.since_s = larger(self.claim, n), larger(self.since_s, n)
         self.claim[slot], self.since_s[slot] = self.next_claim, now_s
+        self.count(self.next_claim, True, 1)
 
     def calculate(self, now_s: float) -> bool:
         self.fair.calculate(now_s)
@@ -137,17 +144,27 @@ class ByPolicy(Service):
         """Whether a limit would be exceeded by `more`."""
         return self.used[limit] + more > self.most[limit] * (1.0 + ROUNDING)
 
-    def reached(self, slot: int) -> int:
-        claim = self.claim[slot]
+    def first_exceeded(self, claim: int, of_submitted: bool) -> int:
         for x in range(self.first_row[claim], self.first_row[claim + 1]):
-            if self.exceeds(self.limit[x], self.amount[x]):
+            if self.of_submitted[self.limit[x]] == of_submitted and self.exceeds(
+                self.limit[x], self.amount[x]
+            ):
                 return self.limit[x]
         return NONE
 
-    def take(self, slot: int, sign: int) -> None:
-        claim = self.claim[slot]
+    def count(self, claim: int, of_submitted: bool, sign: int) -> None:
         for x in range(self.first_row[claim], self.first_row[claim + 1]):
-            self.used[self.limit[x]] += sign * self.amount[x]
+            if self.of_submitted[self.limit[x]] == of_submitted:
+                self.used[self.limit[x]] += sign * self.amount[x]
+
+    def refusing(self) -> int:
+        return self.first_exceeded(self.next_claim, True)
+
+    def reached(self, slot: int) -> int:
+        return self.first_exceeded(self.claim[slot], False)
+
+    def take(self, slot: int, sign: int) -> None:
+        self.count(self.claim[slot], False, sign)
 
     def begins(self, slot: int, now_s: float) -> None:
         claim = self.claim[slot]
@@ -155,8 +172,9 @@ class ByPolicy(Service):
 
     def ends(self, slot: int, now_s: float) -> None:
         self.fair.ends(slot, now_s)
+        self.count(self.claim[slot], True, -1)
 
     def table(self, claim: int) -> list[tuple[int, float]]:
-        """The limits for which a claim counts, and its amounts."""
+        """The limits for which a claim counts once it runs, and its amounts."""
         rows = range(self.first_row[claim], self.first_row[claim + 1])
-        return [(self.limit[x], self.amount[x]) for x in rows]
+        return [(self.limit[x], self.amount[x]) for x in rows if not self.of_submitted[self.limit[x]]]

@@ -39,6 +39,7 @@ cdef class Loop:
     cdef int next_event(self) noexcept
     cdef void note_use(self, Py_ssize_t x) except *
     cdef void carry_out(self, Py_ssize_t n_started) except *
+    cdef bint refuses(self, long job) except -1
     cdef void next_job_arrives(self) except *
     cdef void estimate_overdue(self) except *
     @cython.locals(may_go_on=cython.bint)

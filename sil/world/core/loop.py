@@ -131,12 +131,16 @@ class Loop:
             self.note_use(x)
             self.running.push(slot, now_s + self.run_s[job], q.run[slot])
 
+    def refuses(self, job: int) -> bool:
+        """Whether a job that arrives is refused for what has been submitted before."""
+        return False
+
     def next_job_arrives(self) -> None:
         job = self.next_job
         self.next_job = job + 1
         self.n_idle = 0
         self.facts.note(self.now_s, ARRIVED, job, 0, 0.0)
-        if self.refused[job]:
+        if self.refused[job] or self.refuses(job):
             self.facts.note(self.now_s, REFUSED, job, 0, 0.0)
             return
         self.n_unfinished += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scheduler.core.codes import CONSERVATIVE, QueueCodes
-from scheduler.node_resources.core.codes import CORES, WHOLE
+from scheduler.node_resources.core.codes import CORES, NONE, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.core.placement import Ranking
@@ -28,15 +28,20 @@ def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: Queu
 
 
 class LoopOnNodes(Loop):
-    """A job uses chunks and GPUs of nodes."""
+    """A job uses chunks and GPUs of nodes. `limit_of` has the limits of submitted jobs that refused jobs."""
 
     def __init__(self, jobs: RigidJobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
         Loop.__init__(self, jobs, nodes, ranks, by, room)
         self.nodes, self.claim = nodes, jobs.claim
+        self.limit_of: dict[int, int] = {}
 
-    def next_job_arrives(self) -> None:
-        self.nodes.service.next_claim = self.claim[self.next_job]
-        Loop.next_job_arrives(self)
+    def refuses(self, job: int) -> bool:
+        service = self.nodes.service
+        service.next_claim = self.claim[job]
+        limit = service.refusing()
+        if limit != NONE:
+            self.limit_of[job] = limit
+        return limit != NONE
 
     def note_use(self, x: int) -> None:
         """Add shares of nodes, and the cores of whole nodes, if these were requested."""
