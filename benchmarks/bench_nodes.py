@@ -11,16 +11,20 @@ from __future__ import annotations
 import csv
 import tempfile
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_replay import cpu_s, only_trace
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
+from scheduler.priority.policy import Association, Multifactor, SitePolicy, Weights
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import job_table
 from sil.runs.on_log import Replay
@@ -128,6 +132,40 @@ def speed(console: Console, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def with_fair_share(log: JobLog, n_users: int = 1_000, n_accounts: int = 50) -> JobLog:
+    """The same jobs, each of one of many users with shares of their accounts, under multifactor priority."""
+    rng = np.random.default_rng(SEED)
+    users = {user: f"user{user}" for user in range(n_users)}
+    accounts = [Association(f"account{k}", shares=int(rng.integers(1, 10))) for k in range(n_accounts)]
+    members = [Association(f"account{k % n_accounts}", name) for k, name in users.items()]
+    weights = Weights(age=1_000, fair_share=100_000, job_size=1_000)
+    policy = SitePolicy(Multifactor(weights), (*accounts, *members))
+    assert log.cluster is not None
+    jobs = log.jobs.with_columns(user=pl.Series(rng.integers(0, n_users, len(log))))
+    return replace(log, jobs=jobs, users=users, charged=(), cluster=replace(log.cluster, policy=policy))
+
+
+def under_a_policy(console: Console, folder: Path) -> list[dict[str, Any]]:
+    """How much longer EASY takes under multifactor priority with fair share of 1,000 users."""
+    table = Table("load", "jobs", "EASY, jobs/s", "time under the policy", "with all results")
+    found = []
+    for load in (0.5, 0.85):
+        plain, *_ = accounting(SlurmSite(), 50_000, load, folder)
+        logs = {"plain": plain, "policy": with_fair_share(plain)}
+        only = {name: cpu_s(partial(only_trace, log, "easy", folder)) for name, log in logs.items()}
+        whole = {name: replay(log, "easy", folder)[0] for name, log in logs.items()}
+        case = {
+            "load": load,
+            "trace": only["policy"] / only["plain"],
+            "all": whole["policy"] / whole["plain"],
+        }
+        found.append(case)
+        rate = f"{len(plain) / only['plain']:,.0f}"
+        table.add_row(f"{load:g}", f"{len(plain):,}", rate, f"{case['trace']:.2f}", f"{case['all']:.2f}")
+    console.print(table)
+    return found
+
+
 def importing(console: Console, folder: Path) -> dict[str, Any]:
     """Accounting with three steps for each job, into an SQLite database; and the wait of the past simulated
     from there."""
@@ -173,6 +211,7 @@ def main() -> None:
             "fidelity": fidelity(console, folder),
             "importing": importing(console, folder),
             "speed": speed(console, folder),
+            "policy": under_a_policy(console, folder),
         }
     console.print(f"results are in {keep('nodes', SEED, results)}")
 

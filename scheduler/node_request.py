@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
@@ -121,7 +122,7 @@ class Request:
         if min(self.memory_mib, *self.others.values(), *self.site_resources.values(), 0) < 0:
             raise ValueError(f"{self}; expected amounts of 0 or more")
 
-    @property
+    @cached_property
     def specification(self) -> Hashable:
         """A key that is equal for requests that differ at most in their number of chunks."""
         return (
