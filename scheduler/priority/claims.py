@@ -92,7 +92,7 @@ class Shares:
         self.number = {(each.account, each.user): n for n, each in enumerate(self.all)}
         self.parent = [NONE, *(self._parent(each) for each in ordered)]
         self.default_account: dict[str, str] = {}
-        for each in associations:
+        for each in associations:  # the first is the default
             if each.user:
                 self.default_account.setdefault(each.user, each.account)
 
@@ -120,23 +120,24 @@ class Shares:
             level = of_level[above[a]]
             norm[a] = self.all[a].shares / level if not borrows[a] and level else 0.0
             of_all[a] = norm[a] * of_all[above[a]]
-        for a in range(n - 1, 0, -1):
-            usage[a] += self.all[a].usage if is_user[a] else 0.0
-            usage[self.parent[a]] += usage[a]
+        for a in range(n - 1, -1, -1):
+            usage[a] += self.all[a].usage
+            if a:
+                usage[self.parent[a]] += usage[a]
         tree = np.array([self.parent, above, is_user, borrows], np.int64).T
         found = FairShare(tree, norm, of_all, usage, how.half_life_s)
         found.is_tree, found.dampening, found.period_s = how.fair_tree, how.dampening, how.period_s
         return found
 
     def of(self, who: Claimant) -> int:
-        """The association of a job; 0 if it has none."""
+        """The association of a job; NONE if it has none."""
         account = who.account or self.default_account.get(who.user, "")
-        return self.number.get((account, who.user), 0)
+        return self.number.get((account, who.user), NONE) if who.user else NONE
 
-    def up(self, a: int) -> Iterator[tuple[int, Association]]:
-        """An association and those above it, up to the root."""
+    def up(self, a: int) -> Iterator[Association]:
+        """An association and those above it, up to the root; nothing for NONE."""
         while a != NONE:
-            yield a, self.all[a]
+            yield self.all[a]
             a = self.parent[a]
 
 
@@ -247,24 +248,24 @@ class Claims:
 
     def _charged(self, who: Claimant, qos_of_partition: str) -> _OfClaimant:
         known, weights, association = self.policy.qualities, self._how.weights, self.shares.of(who)
-        mine, quality = self.shares.all[association], known.get(who.qos, QualityOfService(""))
+        above, quality = [*self.shares.up(association)], known.get(who.qos, QualityOfService(""))
+        priority = above[0].priority if above else 0
         factors = {
-            "assoc": weights.assoc * self._normalised(mine.priority, self._max_assoc, "assoc"),
+            "assoc": weights.assoc * self._normalised(priority, self._max_assoc, "assoc"),
             "qos": weights.qos * self._normalised(quality.priority, self._max_qos, "qos"),
         }
-        rows, walls = list[_Row](), [(inf, "")]
+        rows, wall = list[_Row](), (inf, "")
         if "limits" in self.policy.enforces:
-            qualities = [known[name] for name in dict.fromkeys((qos_of_partition, who.qos)) if name in known]
-            above = [each for _, each in self.shares.up(association)]
-            rows += _rows(who, qualities, above)
-            for beginning, of_job in (
-                *(("QOS", each.job) for each in qualities),
-                *(("Assoc", each.job) for each in above),
-            ):
-                rows += _of(of_job, f"{beginning}Max", "PerJob", "", set())
-                if of_job.wall_s is not None:
-                    walls.append((of_job.wall_s, f"{beginning}MaxWallDurationPerJobLimit"))
-        return _OfClaimant(association, factors, quality.usage_factor, rows, min(walls))
+            names = dict.fromkeys((qos_of_partition, who.qos))
+            qualities = [known[name] for name in names if name in known]
+            # Slurm looks at numbers of jobs before it selects nodes, and at resources afterwards.
+            rows = sorted(_rows(who, qualities, above), key=lambda row: row.what != _JOB)
+            walls = (
+                (each.wall_s, f"{whose}MaxWallDurationPerJobLimit")
+                for whose, each in _of_one_job(qualities, above)
+            )
+            wall = next(((wall_s, reason) for wall_s, reason in walls if wall_s is not None), wall)
+        return _OfClaimant(association, factors, quality.usage_factor, rows, wall)
 
     def _requested(self, request: Request, limit_s: float | None) -> _OfRequest:
         """With whole nodes, the CPUs of a mean node that will do."""
@@ -286,7 +287,7 @@ class Claims:
         weights = self._how.weights
         job_factor = self._normalised(partition.job_factor, self._max_partition, "part")
         of_tres = sum(
-            weight * self._normalised(tres.get(name, 0.0), self._of_partition(within, name), "tres")
+            weight * self._normalised(tres.get(name, 0.0), self._of_partition(within, name, billing), "tres")
             for name, weight in weights.tres.items()
         )
         factors = {
@@ -296,12 +297,14 @@ class Claims:
         }
         return _OfRequest(tres, factors, partition)
 
-    def _of_partition(self, within: str, name: str) -> float:
+    def _of_partition(self, within: str, name: str, billing: Mapping[str, float]) -> float:
         """The amount of a TRES of the partition's nodes."""
         nodes = [node for node in self.nodes if not within or within in node.partitions]
         match name:
-            case "cpu" | "billing":
+            case "cpu":
                 return sum(node.cores for node in nodes)
+            case "billing":
+                return sum(each * self._of_partition(within, tres, {}) for tres, each in billing.items())
             case "mem":
                 return sum(node.memory_mib for node in nodes)
             case "node":
@@ -313,7 +316,8 @@ class Claims:
         """The factor of job size."""
         n_nodes, cpus = len(self.nodes), self._cpus
         if self._how.relative_to_time:
-            size = max(tres["node"] * cpus / n_nodes, tres["cpu"]) / max((limit_s or inf) // 60, 1) / cpus
+            minutes = inf if limit_s is None else max(round(limit_s / 60), 1)
+            size = max(tres["node"] * cpus / n_nodes, tres["cpu"]) / minutes / cpus
             return min(max(1.0 - size if self._how.favours_small else size, 0.0), 1.0)
         if self._how.favours_small:
             size = (max(n_nodes - tres["node"], 0) / n_nodes + (cpus - tres["cpu"]) / cpus) / 2
@@ -322,25 +326,35 @@ class Claims:
         return min(max(size, 0.0), 1.0)
 
 
+def _of_one_job(
+    qualities: Sequence[QualityOfService], above: Sequence[Association]
+) -> Iterator[tuple[str, ResourceLimits]]:
+    """The limits of one job: of several for the same, the first counts."""
+    yield from (("QOS", each.job) for each in qualities)
+    yield from (("Assoc", each.job) for each in above)
+
+
 def _rows(
     who: Claimant, qualities: Sequence[QualityOfService], above: Sequence[Association]
 ) -> Iterator[_Row]:
-    """The limits of what runs at a time: of several for the same, the first counts: the partition's QOS, the
-    job's, the association's."""
+    """The limits of a job: of several for the same, the first counts: the partition's QOS, the job's, the
+    nearest association's. Those of groups count in each account above, unless a QOS has them."""
     stated: set[tuple[str, str]] = set()
+    account = above[0].account if above else who.account
     for quality in qualities:
         of = f"QOS {quality.name}"
         yield from _of(quality.group, "QOSGrp", "", of, stated)
+        yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {account}", stated)
         yield from _of(quality.of_user, "QOSMax", "PerUser", f"{of} and user {who.user}", stated)
-        yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {who.account}", stated)
     for each in above:
-        # Each account has limits of its own for the jobs of its group; of the numbers of jobs of each
-        # association, the nearest counts.
         yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
-        for what, most in ((_SUBMITTED, each.own.submitted), (_JOB, each.own.running)):
-            if most is not None and ("PerUser", what) not in stated:
-                stated.add(("PerUser", what))
-                yield _Row(_reason("AssocMax", what), _named(above[0]), what, most)
+    for what in (_SUBMITTED, _JOB):  # the nearest limit counts, for each association below it
+        numbers = (each.own.submitted if what == _SUBMITTED else each.own.running for each in above)
+        most = next((number for number in numbers if number is not None), None)
+        if most is not None and not stated & {("PerUser", what), ("PerAccount", what)}:
+            yield _Row(_reason("AssocMax", what), _named(above[0]), what, most)
+    for beginning, limits in _of_one_job(qualities, above):
+        yield from _of(limits, f"{beginning}Max", "PerJob", "", stated)
 
 
 def _named(each: Association) -> str:

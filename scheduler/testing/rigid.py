@@ -13,7 +13,7 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.model import ON_NODES, Job, JobId, RunId, Start
+from scheduler.model import ANYONE, ON_NODES, Job, JobId, RunId, Start
 from scheduler.node_request import Gpus, Node, Request
 from scheduler.node_resources.core.codes import NODE
 from scheduler.node_set import NodeSet
@@ -113,7 +113,8 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
         claims, jobs = None, self.jobs(first_id)
         if self.most_cpus is not None:
             limit = Association(ROOT, group=ResourceLimits({"cpu": self.most_cpus}))
-            claims = Claims(SitePolicy(associations=(limit,), enforces=("limits",)), self.nodes)
+            users = (limit, Association(ROOT, ANYONE))
+            claims = Claims(SitePolicy(associations=users, enforces=("limits",)), self.nodes)
         state = ConsumableNodes(self.nodes, self.site_resources, claims)
         running = dict[RunId, Running]()
         for node in range(self.n_down):

@@ -40,6 +40,7 @@ class FairShare:
         self.last_s, self.origin_s, self.period_s = -inf, 0.0, inf
         self.factor, self.level = floats(self.n), floats(self.n)
         self.effective = floats(self.n)
+        self.effective[0] = 1.0
         self.n_running, self.running, self.place = 0, integers(MIN_SIZE), integers(MIN_SIZE)
         self.association, self.rate, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.first_below, self.below = integers(self.n + 1), integers(self.n)
@@ -102,6 +103,9 @@ class FairShare:
         """Do the calculations that are due by now."""
         if self.next_s() > now_s:
             return
+        for x in range(self.n_ended):  # as Slurm does, before the decay
+            self.add(self.used_by[x], self.used_last[x])
+        self.n_ended = 0
         if self.last_s == -inf:
             self.last_s = self.origin_s
             self.note_effective()
@@ -117,9 +121,7 @@ class FairShare:
         """Let usage decay until now, and add that of runs since the last calculation."""
         if now_s <= self.last_s:
             return
-        for x in range(self.n_ended):  # as Slurm does, before the decay
-            self.add(self.used_by[x], self.used_last[x])
-        self.n_ended, self.is_ranked = 0, False
+        self.is_ranked = False
         self.scale *= self.decay ** (now_s - self.last_s)
         if self.scale < MIN_SCALE:
             for a in range(self.n):
