@@ -1,0 +1,1 @@
+"""Priorities, fair share and limits are those of Slurm."""

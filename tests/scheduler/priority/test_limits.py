@@ -1,0 +1,149 @@
+"""A limit of each kind, with Slurm's reason, and which of several counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from scheduler.node_request import Node, Request
+from scheduler.priority.claims import Claimant, Claims
+from scheduler.priority.policy import (
+    Association,
+    Multifactor,
+    PartitionPolicy,
+    QualityOfService,
+    ResourceLimits,
+    SitePolicy,
+    Weights,
+)
+
+NODES = [Node(cores=16, memory_mib=65_536, partitions=frozenset({"p"}))] * 4
+JOB = Request(chunks=1, cores=4, memory_mib=1_000, partitions=frozenset({"p"}))
+ANN = Claimant("ann", "a", "q")
+
+
+def claims(
+    job_qos: Any = None,
+    partition_qos: Any = None,
+    accounts: Any = None,
+    users: Any = None,
+    enforces: str = "limits",
+) -> Claims:
+    """Users ann and bob are in account a, which is in account b."""
+    qualities: Any = {
+        "q": QualityOfService("q", **(job_qos or {})),
+        "of p": QualityOfService("of p", **(partition_qos or {})),
+    }
+    tree: Any = (
+        Association("b", **(accounts or {})),
+        Association("a", parent="b"),
+        *(Association("a", name, "a", **(users or {})) for name in ("ann", "bob")),
+    )
+    partitions = {"p": PartitionPolicy(qos="of p")}
+    return Claims(SitePolicy(None, tree, qualities, partitions, (enforces,)), NODES)
+
+
+def reason(site: Claims, *who: Claimant) -> str | None:
+    """Slurm's reason why the last one's job waits while those of the others run."""
+    used: Counter[int] = Counter()
+    for each in who:
+        found = site.of(each, JOB, 3_600.0)
+        if isinstance(found, str):
+            return found.partition(":")[0]
+        rows = site.service.table(found)
+        reached = [limit for limit, amount in rows if site.service.exceeds(limit, used[limit] + amount)]
+        used.update({limit: int(amount) for limit, amount in rows})
+    return site.reasons[reached[0]][0] if reached else None
+
+
+CPUS, JOBS, MEMORY = ResourceLimits({"cpu": 6}), ResourceLimits(running=1), ResourceLimits({"mem": 1_500})
+NOT_ONE, SHORT = ResourceLimits({"cpu": 3}), ResourceLimits(wall_s=1_800.0)
+
+
+@pytest.mark.parametrize(
+    ("of", "what", "limits", "expected"),
+    [
+        ("job_qos", "group", CPUS, "QOSGrpCpuLimit"),
+        ("job_qos", "group", JOBS, "QOSGrpJobsLimit"),
+        ("job_qos", "group", MEMORY, "QOSGrpMemLimit"),
+        ("job_qos", "of_user", CPUS, "QOSMaxCpuPerUserLimit"),
+        ("job_qos", "of_user", JOBS, "QOSMaxJobsPerUserLimit"),
+        ("job_qos", "of_user", MEMORY, "QOSMaxMemoryPerUser"),
+        ("job_qos", "of_account", CPUS, "MaxCpuPerAccount"),
+        ("job_qos", "of_account", JOBS, "MaxJobsPerAccount"),
+        ("job_qos", "of_account", MEMORY, "MaxMemoryPerAccount"),
+        ("job_qos", "job", NOT_ONE, "QOSMaxCpuPerJobLimit"),
+        ("job_qos", "job", SHORT, "QOSMaxWallDurationPerJobLimit"),
+        ("accounts", "group", CPUS, "AssocGrpCpuLimit"),
+        ("accounts", "group", JOBS, "AssocGrpJobsLimit"),
+        ("accounts", "group", MEMORY, "AssocGrpMemLimit"),
+        ("accounts", "own", JOBS, "AssocMaxJobsLimit"),
+        ("users", "job", NOT_ONE, "AssocMaxCpuPerJobLimit"),
+        ("users", "job", SHORT, "AssocMaxWallDurationPerJobLimit"),
+    ],
+)
+def test_each_limit_has_slurms_reason_and_counts_only_if_limits_are_enforced(
+    of: str, what: str, limits: ResourceLimits, expected: str
+) -> None:
+    policy: Any = {of: {what: limits}}
+    assert reason(claims(**policy), ANN, ANN) == expected
+    assert reason(claims(**policy, enforces="associations"), ANN, ANN) is None
+
+
+@pytest.mark.parametrize(("what", "waits"), [("of_user", None), ("of_account", "MaxJobsPerAccount")])
+def test_limits_of_a_user_leave_others_alone_and_those_of_an_account_do_not(
+    what: str, waits: str | None
+) -> None:
+    bob_by_default = Claimant("bob", "", "q")
+    assert reason(claims({what: JOBS}), ANN, bob_by_default) == waits
+
+
+MANY = ResourceLimits({"cpu": 100}, running=100, wall_s=1e9)
+
+
+@pytest.mark.parametrize("what", ["group", "of_user", "of_account"])
+def test_the_partitions_qos_overrides_the_jobs(what: str) -> None:
+    assert reason(claims({what: JOBS}, {what: MANY}), ANN, ANN) is None
+    assert reason(claims({what: MANY}, {what: JOBS}), ANN, ANN) is not None
+
+
+def test_a_qos_overrides_associations_and_these_the_accounts_above() -> None:
+    assert reason(claims({"group": MANY}, accounts={"group": JOBS}), ANN, ANN) is None
+    assert reason(claims({"job": MANY}, users={"job": NOT_ONE}), ANN) is None
+    assert reason(claims({"job": MANY}, users={"job": SHORT}), ANN) is None
+    for of in ("of_user", "of_account"):
+        assert reason(claims({of: MANY}, users={"own": JOBS}), ANN, ANN) is None
+    for what, limits in (("own", JOBS), ("job", NOT_ONE), ("job", SHORT)):
+        assert reason(claims(users={what: MANY}, accounts={what: limits}), ANN, ANN) is None
+    both = claims(users={"group": MANY}, accounts={"group": JOBS})
+    assert reason(both, ANN, ANN) == "AssocGrpJobsLimit"  # limits of groups are all counted
+
+
+def factors(policy: SitePolicy, request: Request, limit_s: float | None = None) -> dict[str, float]:
+    site = Claims(policy, NODES)
+    return site.factors(0, ANN, request, limit_s)
+
+
+def test_the_example_of_partitions() -> None:
+    partitions = {"p": PartitionPolicy(job_factor=10), "other": PartitionPolicy(job_factor=20)}
+    for not_normalised, expected in (((), 2_500), (("part",), 50_000)):
+        how = Multifactor(Weights(partition=5_000), not_normalised=not_normalised)
+        assert factors(SitePolicy(how, partitions=partitions), JOB)["partition"] == expected
+
+
+@pytest.mark.parametrize(("cpus", "gib", "expected"), [(1, 60, 16), (16, 1, 16.25), (16, 60, 31)])
+def test_the_example_of_billing(cpus: int, gib: int, expected: float) -> None:
+    partition = PartitionPolicy(billing={"cpu": 1.0, "mem": 0.25 / 1_024})
+    site = Claims(SitePolicy(Multifactor(), partitions={"p": partition}), NODES)
+    claim: Any = site.of(ANN, Request(1, cpus, gib * 1_024, partitions=frozenset({"p"})), None)
+    assert site.service.rate[claim] == expected
+
+
+def test_the_size_of_a_job_with_all_nodes_is_one_and_relative_to_time_in_one_minute() -> None:
+    whole = Request(4, 16, 0)
+    assert factors(SitePolicy(Multifactor(Weights(job_size=1_000))), whole)["job_size"] == 1_000
+    relative = SitePolicy(Multifactor(Weights(job_size=1_000), relative_to_time=True))
+    found = [factors(relative, whole, limit_s)["job_size"] for limit_s in (60.0, 600.0, None)]
+    assert found == [1_000, 100, 0]
