@@ -133,6 +133,12 @@ class ControllerReport(BaseModel):
     """Why each job waited, when it was last asked."""
 
 
+def _factor(text: str) -> int:
+    """A factor as `sprio` prints it: of TRES, those of each, like "cpu=250,mem=12", or nothing without
+    weights."""
+    return sum(int(part.rpartition("=")[2]) for part in text.split(",") if part)
+
+
 @dataclass
 class Statements:
     """What a controller says of itself, collected once an hour of simulated time, while there are jobs."""
@@ -153,15 +159,15 @@ class Statements:
 
     def _hear_priorities(self, numbers: Mapping[str, int]) -> None:
         try:
-            listed = self.controller.slurm("sprio", "-h", "-o", " ".join(("%i", *FACTORS.values())))
+            listed = self.controller.slurm("sprio", "-h", "-o", "|".join(("%i", *FACTORS.values())))
         except CommandFailed:  # there are no factors without priority/multifactor
             self.has_priorities = False
             return
         for line in listed.splitlines():
-            name, *values = line.split()
+            name, *values = map(str.strip, line.split("|"))
             if name in numbers and len(values) == len(FACTORS):
                 with suppress(ValueError):
-                    self.said.factors[numbers[name]] = dict(zip(FACTORS, map(int, values), strict=True))
+                    self.said.factors[numbers[name]] = dict(zip(FACTORS, map(_factor, values), strict=True))
 
     def write(self, path: Path) -> None:
         """Write the statements, with views of all settings."""

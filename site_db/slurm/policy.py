@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scheduler.priority.policy import ROOT, Association, QualityOfService, SitePolicy
+from scheduler.priority.policy import ROOT, Association, QualityOfService, ResourceLimits, SitePolicy
 from site_db.files.input_errors import InvalidFile
 from site_db.slurm.limits import OF_ASSOCIATIONS, OF_QUALITIES, inherited, said, settings_of
 from site_db.slurm.lines import Line
@@ -43,6 +43,7 @@ def read_policy(files: Sequence[Path]) -> SitePolicy:
     tree = _Tree(ignored, names)
     for line in () if dump is None else dump_lines(dump):
         tree.add(line)
+    tree.add_root()
     if shares is not None:
         tree.add_usage(shares)
     return replace(policy, associations=tree.all, qualities=known, notes=ignored.sentences)
@@ -91,6 +92,13 @@ class _Tree:
             self._add(line, of, Association(self._account, name, self._account))
         else:
             raise line.mistake(f"{line.pairs[0].key} is none of Cluster, QOS, Parent, Account and User")
+
+    def add_root(self) -> None:
+        """Add the user root in the account root, whom Slurm's database always has."""
+        if (above := self.found.get((ROOT, ""))) is not None:
+            self.found.setdefault(
+                (ROOT, ROOT), replace(above, user=ROOT, parent=ROOT, group=ResourceLimits())
+            )
 
     def _add(self, line: Line, of: str, one: Association) -> None:
         listed = [*settings_of(line, of, self.ignored)]

@@ -6,7 +6,7 @@ cdef long NONE
 
 cdef class Service:
     cdef public long next_claim
-    cdef void arrives(self, Py_ssize_t slot, double now_s) except *
+    cpdef void arrives(self, Py_ssize_t slot, double now_s) except *
     cpdef bint calculate(self, double now_s)
     cpdef double next_s(self) noexcept
     cpdef long order(self, Py_ssize_t slot) noexcept

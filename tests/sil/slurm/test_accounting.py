@@ -157,7 +157,6 @@ def test_the_policy_is_the_same_in_what_slurm_was_given_and_in_what_it_prints(tm
     for shares in ("shares", "more_shares"):
         found = read_policy([printed / "cfg", printed / "qos", printed / shares])
         tree = {(each.account, each.user): each for each in found.associations}
-        assert tree.pop(("root", "root"))
         assert tree == {(each.account, each.user): each for each in given.associations}
         assert found.qualities == given.qualities
         assert [note.rpartition("ignored: ")[2] for note in found.notes] == [

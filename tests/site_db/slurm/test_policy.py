@@ -155,6 +155,7 @@ def test_associations_are_the_tree_of_a_dump_with_what_they_inherit(tmp_path: Pa
             job=ResourceLimits({"cpu": 8, "mem": 4096}, wall_s=3600.0),
         ),
         Association("physics", "Ann", "physics", 1, 7, own=of_all, qos=both),
+        Association("root", "root", "root", own=of_all, qos=("normal",)),
     )  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def test_a_dump_may_have_comments_continued_lines_quotes_and_types_of_tres(tmp_p
             "Project - 'b':MaxNodes=3:MaxCPUsPerJob=8:GrpMem=2G:GrpTRES=cpu=1",
         ),
     )
-    _, a, b = found.associations
+    _, a, b, _ = found.associations
     assert (a.shares, a.group, a.job) == (4, ResourceLimits({"cpu": 2}), ResourceLimits(wall_s=129_600.0))
     assert (b.job.tres, b.group.tres) == ({"node": 3, "cpu": 8}, {"mem": 2048, "cpu": 1})
 
@@ -240,7 +241,7 @@ def test_the_usage_of_an_account_is_what_is_not_of_those_below(tmp_path: Path) -
     usage = {(each.account, each.user): each.usage for each in found.associations}
     assert usage == {
         ("root", ""): 100.0, ("physics", ""): 100.0, ("physics", "Ann"): 200.0, ("theory", ""): 200.0,
-        ("theory", "Ann"): 400.0,
+        ("theory", "Ann"): 400.0, ("root", "root"): 0.0,
     }  # fmt: skip
 
 
