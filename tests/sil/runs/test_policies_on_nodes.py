@@ -1,8 +1,10 @@
-"""Under random policies, both engines write equal traces, and what runs at a time never exceeds a limit."""
+"""Under random policies both engines write equal traces and keep all limits."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import pytest
@@ -20,111 +22,208 @@ from scheduler.priority.policy import (
     Weights,
 )
 from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog, log_on_nodes
 from site_db.jobs.records import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
-from tests.sil.runs.test_engines import assert_equal, facts_by
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+CPUS, N_NODES, N_USERS, PERIOD_S, HALF_LIFE_S = 8, 4, 6, 60.0, 3_600.0
+REQUESTS = [Request(chunks=n, cores=cores) for n in (1, 2, 4) for cores in (1, 4, 8)]
+CHARGED = (Charged("", "normal"), Charged("", "high"))
 
-N_USERS = 5
-NODES = {f"n{k}": Node(cores=8, memory_mib=1000, partitions=frozenset({"p"})) for k in range(4)}
-REQUESTS = [
-    Request(chunks=chunks, cores=cores, memory_mib=memory_mib, partitions=frozenset({"p"}))
-    for chunks in (1, 2, 4)
-    for cores in (1, 4, 8)
-    for memory_mib in (0, 500)
-]
-CHARGED = Charged("", "normal"), Charged("a", "high"), Charged("b", "normal"), Charged("", "high")
 
-limits = st.builds(
-    ResourceLimits,
-    tres=st.sampled_from([{}, {"cpu": 16.0}, {"cpu": 40.0}, {"node": 3.0}, {"mem": 1_500.0}]),
-    running=st.sampled_from([None, None, 1, 3]),
-)
-multifactors = st.builds(
-    Multifactor,
-    st.builds(
-        Weights,
-        age=st.sampled_from([0.0, 1_000.0]),
-        fair_share=st.sampled_from([0.0, 100_000.0]),
-        job_size=st.sampled_from([0.0, 500.0]),
-        qos=st.sampled_from([0.0, 2_000.0]),
-    ),
-    half_life_s=st.sampled_from([3_600.0, 86_400.0]),
-    max_age_s=st.just(3_600.0),
-    period_s=st.sampled_from([60.0, 300.0]),
-    fair_tree=st.booleans(),
-)
-SHARES = st.sampled_from([1, 1, 2, 10, PARENT])
+class Case(NamedTuple):
+    policy: SitePolicy
+    log: JobLog
+
+
+def _limits(tres: float | None, running: int | None, submitted: int | None) -> ResourceLimits:
+    return ResourceLimits({} if tres is None else {"cpu": tres}, running, submitted)
+
+
+LIMITS = st.builds(_limits, st.sampled_from([None, 8, 16]), st.sampled_from([None, 1, 3]), st.none())
+SUBMITTED = st.builds(_limits, st.none(), st.sampled_from([None, 2]), st.sampled_from([None, 3]))
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> SitePolicy:
-    """Two accounts, one below the first, and users in any of them or in the root."""
-    accounts = (
-        Association("a", shares=draw(SHARES), group=draw(limits)),
-        Association("b", shares=3),
-        Association("c", parent="a", shares=draw(SHARES), own=draw(limits)),
-    )
-    within = draw(st.lists(st.sampled_from(["a", "b", "c", "root"]), min_size=N_USERS, max_size=N_USERS))
-    users = (
-        Association(account, f"user-{k}", account, draw(SHARES), own=draw(limits))
-        for k, account in enumerate(within)
-    )
+def cases(draw: st.DrawFn, weights: st.SearchStrategy[Weights], most_jobs: int = 40) -> Case:
+    shares = st.sampled_from([1, 1, 2, 5])
+    accounts = [
+        Association("a", shares=draw(shares), group=draw(LIMITS)),
+        Association("b", shares=draw(shares)),
+        Association("c", parent="a", shares=draw(st.sampled_from([1, PARENT]))),
+    ]
+    users = [
+        Association(draw(st.sampled_from("abc")), f"user-{n}", shares=draw(shares), own=draw(SUBMITTED))
+        for n in range(N_USERS)
+    ]
     qualities = {
-        "normal": QualityOfService("normal", 0, of_user=draw(limits)),
-        "high": QualityOfService("high", 10, draw(limits), of_account=draw(limits)),
+        "normal": QualityOfService("normal", of_user=draw(LIMITS)),
+        "high": QualityOfService("high", 10, group=draw(LIMITS), of_account=draw(LIMITS), usage_factor=2.0),
     }
-    return SitePolicy(draw(multifactors), (*accounts, *users), qualities, {}, ("limits",))
+    how = Multifactor(draw(weights), HALF_LIFE_S, 7_200.0, PERIOD_S, draw(st.booleans()))
+    policy = SitePolicy(how, (*accounts, *users), qualities, {}, ("limits",))
+    job = st.tuples(
+        st.sampled_from([0, 5, 60, 300]),
+        st.sampled_from([10, 100, 700]),
+        st.sampled_from([1.0, 3.0]),
+        st.integers(0, N_USERS),  # the last is in no account
+        st.integers(0, len(REQUESTS) - 1),
+        st.integers(0, len(CHARGED) - 1),
+    )
+    rows, at_s = list[tuple[float, ...]](), 0.0
+    for number, (later_s, run_s, factor, user, which, whom) in enumerate(
+        draw(st.lists(job, min_size=1, max_size=most_jobs)), start=1
+    ):
+        at_s += later_s
+        cpus = REQUESTS[which].cpus
+        rows.append((number, at_s, float(run_s), cpus, run_s * factor, user, which, whom))
+    nodes = {f"n{n}": Node(CPUS, 1, partitions=frozenset({"p"})) for n in range(N_NODES)}
+    cluster = SiteNodes(nodes, {"p": Partition("p")}, {}, policy=policy)
+    return Case(policy, log_on_nodes("random", rows, cluster, REQUESTS, charged=CHARGED))
 
 
-@st.composite
-def logs(draw: st.DrawFn) -> JobLog:
-    rows, now_s = [], 0.0
-    for k in range(1, draw(st.integers(1, 40)) + 1):
-        now_s += draw(st.sampled_from([0, 5, 60, 300]))
-        run_s, request = draw(st.sampled_from([10.0, 100, 700])), draw(st.integers(0, len(REQUESTS) - 1))
-        estimate_s = run_s * draw(st.sampled_from([1.0, 1.5, 3]))
-        who = draw(st.integers(0, N_USERS - 1)), request, draw(st.integers(0, len(CHARGED) - 1))
-        rows.append((k, now_s, float(run_s), REQUESTS[request].cpus, estimate_s, *who))
-    cluster = SiteNodes(NODES, {"p": Partition("p")}, {}, policy=draw(policies()))
-    return log_on_nodes("random", rows, cluster, REQUESTS, charged=CHARGED)
+WEIGHTS = st.builds(
+    Weights,
+    age=st.sampled_from([0.0, 1000.0]),
+    fair_share=st.sampled_from([0.0, 10_000.0]),
+    job_size=st.sampled_from([0.0, 500.0]),
+    qos=st.sampled_from([0.0, 2_000.0]),
+)
 
 
-@settings(max_examples=up_to(500, part=10), deadline=None)
-@given(logs(), st.sampled_from(["fcfs", "sjf", "easy", "easy_sjbf", "conservative"]))
-def test_both_engines_write_equal_traces_under_random_policies(log: JobLog, scheduler: str) -> None:
-    assert_equal(Replay(log), scheduler)
+def replayed(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> pl.DataFrame:
+    return Replay(log, engine=engine).facts(resolve(scheduler), folder / "printed")
 
 
-@settings(max_examples=up_to(500, part=10), deadline=None)
-@given(logs(), st.sampled_from(["fcfs", "easy", "conservative"]))
-def test_what_runs_at_a_time_never_exceeds_the_limits_of_a_qos(log: JobLog, scheduler: str) -> None:
-    """Recounted from the facts: the jobs of QOS high, and those of each user with QOS normal."""
-    facts = facts_by(Engine.COMPILED, Replay(log), scheduler)
-    assert log.cluster is not None
-    assert log.cluster.policy is not None
-    known = log.cluster.policy.qualities
-    asked = {row["job"]: row for row in log.jobs.iter_rows(named=True)}
-    used: Counter[tuple[str, str]] = Counter()
-    changes = facts.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_ENDED]))
-    for job, event in changes.select("job", "event").iter_rows():
-        row = asked[job]
-        request, qos = REQUESTS[row["request"]], CHARGED[row["charged"]].qos
-        amounts = {
-            "job": 1,
-            "cpu": request.cpus,
-            "mem": request.chunks * request.memory_mib,
-            "node": request.chunks,
+@pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
+@settings(max_examples=up_to(250, part=10), deadline=None)
+@given(case=cases(WEIGHTS))
+def test_both_engines_write_the_same_trace(
+    tmp_path_factory: pytest.TempPathFactory, scheduler: str, case: Case
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    compiled, harness = (
+        replayed(case.log, scheduler, engine, folder) for engine in (Engine.COMPILED, Engine.HARNESS)
+    )
+    assert compiled.equals(harness)
+
+
+class Recount:
+    """The jobs that wait and run, of which each limit is counted anew."""
+
+    def __init__(self, case: Case) -> None:
+        self.policy = case.policy
+        self.users = {each.user: each for each in case.policy.associations if each.user}
+        self.accounts = {each.account: each for each in case.policy.associations if not each.user}
+        self.rows = case.log.jobs.to_dicts()
+        self.running: list[dict[str, float]] = []
+        self.waiting: list[dict[str, float]] = []
+
+    def above(self, row: Mapping[str, float]) -> list[Association]:
+        mine = self.users.get(f"user-{row['user']:.0f}")
+        found = [] if mine is None else [mine]
+        while found and (name := found[-1].account if found[-1].user else found[-1].parent) != "root":
+            found.append(self.accounts[name])
+        return found
+
+    def scopes(self, row: Mapping[str, float]) -> dict[tuple[str, str], tuple[str, ResourceLimits]]:
+        """The limits of a job by kind and scope."""
+        above, quality = self.above(row), self.policy.qualities[CHARGED[int(row["charged"])].qos]
+        account = above[0].account if above else ""
+        found = {
+            ("Grp", quality.name): ("", quality.group),
+            ("PerUser", f"{quality.name} {row['user']:.0f}"): ("", quality.of_user),
+            ("PerAccount", f"{quality.name} {account}"): ("", quality.of_account),
         }
-        whose, bounds = (
-            (qos, known[qos].group) if qos == "high" else (f"user {row['user']}", known[qos].of_user)
+        for each in above:
+            if not each.user:
+                found["Grp", f"account {each.account}"] = ("of qos", each.group)
+        if above:
+            found["own", above[0].user] = ("of qos", above[0].own)
+        return found
+
+    def bounds(self, row: Mapping[str, float]) -> list[tuple[tuple[str, str], str, float]]:
+        """The limits that count: those of a QOS take the place of those of accounts for the same."""
+        scopes, found = self.scopes(row), list[tuple[tuple[str, str], str, float]]()
+        quality = self.policy.qualities[CHARGED[int(row["charged"])].qos]
+        for key, (whose, limits) in scopes.items():
+            has_cpu = whose and key[0] == "Grp" and "cpu" in quality.group.tres
+            has_jobs = whose and (
+                (key[0] == "Grp" and quality.group.running is not None)
+                or (key[0] == "own" and {quality.of_user.running, quality.of_account.running} != {None})
+            )
+            if "cpu" in limits.tres and not has_cpu:
+                found.append((key, "cpu", limits.tres["cpu"]))
+            if limits.running is not None and not has_jobs:
+                found.append((key, "jobs", limits.running))
+            if limits.submitted is not None:
+                found.append((key, "submitted", limits.submitted))
+        return found
+
+    def used(self, what: str, key: tuple[str, str]) -> float:
+        rows = [*self.running, *(self.waiting if what == "submitted" else [])]
+        counted = [row for row in rows if key in self.scopes(row)]
+        return sum(row["processors"] for row in counted) if what == "cpu" else len(counted)
+
+    def within(self, row: Mapping[str, float], submitted: bool) -> bool:
+        more = {"cpu": row["processors"]}
+        return all(
+            self.used(what, key) + more.get(what, 1) <= most
+            for key, what, most in self.bounds(row)
+            if (what == "submitted") == submitted
         )
-        for what, amount in amounts.items():
-            used[whose, what] += amount if event == Fact.RUN_STARTED else -amount
-            most = bounds.running if what == "job" else bounds.tres.get(what)
-            assert most is None or used[whose, what] <= most
+
+
+def starts_of(facts: pl.DataFrame) -> dict[int, float]:
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    return dict(zip(started["job"].to_list(), started["time_s"].to_list(), strict=True))
+
+
+@settings(max_examples=up_to(500, part=10), deadline=None)
+@given(case=cases(WEIGHTS))
+def test_no_limit_is_ever_exceeded(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    facts = replayed(case.log, "easy", Engine.COMPILED, tmp_path_factory.getbasetemp())
+    recount = Recount(case)
+    rows = {row["job"]: row for row in recount.rows}
+    known = pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED])
+    for event, job in facts.filter(known).select("event", "job").iter_rows():
+        row = rows[job]
+        if event == Fact.JOB_ARRIVED:
+            assert row not in recount.waiting
+            refused = len(facts.filter(pl.col("event") == Fact.JOB_REFUSED, pl.col("job") == job))
+            alone = all(
+                {"cpu": row["processors"]}.get(what, 1) <= most for _, what, most in recount.bounds(row)
+            )
+            assert bool(refused) == (not alone or not recount.within(row, submitted=True))
+            if not refused:
+                recount.waiting.append(row)
+        elif event == Fact.RUN_STARTED:
+            recount.waiting.remove(row)
+            assert recount.within(row, submitted=False), f"job {job} starts beyond a limit"
+            recount.running.append(row)
+        elif event == Fact.RUN_ENDED:
+            recount.running.remove(row)
+
+
+def test_of_jobs_that_wait_the_one_with_the_highest_priority_starts_first(tmp_path: Path) -> None:
+    users = [Association("a", f"user-{n}") for n in range(3)]
+    qualities = {name: QualityOfService(name, n) for n, name in enumerate(("normal", "high"))}
+    policy = SitePolicy(
+        Multifactor(Weights(fair_share=1_000, qos=10_000), period_s=PERIOD_S),
+        (Association("a"), *users),
+        qualities,
+    )
+    nodes = {"n0": Node(CPUS, 1)}
+    rows = [
+        (1, 0.0, 1000.0, 8, 1000.0, 0, 2, 0),  # user-0 has used something when it ends
+        (2, 1.0, 100.0, 8, 100.0, 0, 2, 0),
+        (3, 2.0, 100.0, 8, 100.0, 1, 2, 0),
+        (4, 3.0, 100.0, 8, 100.0, 0, 2, 1),  # of the high QOS
+    ]
+    log = log_on_nodes("x", rows, SiteNodes(nodes, {}, {}, policy=policy), REQUESTS, charged=CHARGED)
+    starts = starts_of(replayed(log, "fcfs", Engine.COMPILED, tmp_path))
+    assert sorted(starts, key=lambda job: starts[job]) == [1, 4, 3, 2]
