@@ -137,7 +137,9 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         if self.claims is None:
             return True
         service, claim = self.claims.service, self.claims.of(Claimant.of(job), request, job.estimate_s)
-        return isinstance(claim, int) and not any(service.exceeds(*row) for row in service.table(claim))
+        return isinstance(claim, int) and not any(
+            binds and service.exceeds(limit, amount) for limit, amount, binds in service.table(claim)
+        )
 
     def set_in_order(self, now_s: float) -> None:
         self.queue.set_in_order(now_s)

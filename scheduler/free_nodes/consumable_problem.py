@@ -168,9 +168,9 @@ class Standing:
         if self._of is None:
             return None
         service = self._of.service
-        for limit, amount in service.table(service.claim[self._waiting.slot_at(i)]):
+        for limit, amount, binds in service.table(service.claim[self._waiting.slot_at(i)]):
             started = self._started[limit]
-            if service.exceeds(limit, started + amount):
+            if binds and service.exceeds(limit, started + amount):
                 used, most = service.used[limit] + started, service.most[limit]
                 reason, whose = self._of.reasons[limit]
                 figures = f"{used:,.10g} of {most:,.10g} in use, it adds {amount:,.10g}"
@@ -191,7 +191,7 @@ class Standing:
         """Count a job that starts."""
         if self._of is not None:
             service = self._of.service
-            for limit, amount in service.table(service.claim[self._waiting.slot_at(i)]):
+            for limit, amount, _ in service.table(service.claim[self._waiting.slot_at(i)]):
                 self._started[limit] += amount
 
 

@@ -53,12 +53,13 @@ class Claimant(NamedTuple):
 
 class _Row(NamedTuple):
     """A limit: Slurm's reason for jobs that wait for it, whose jobs it bounds (empty: each alone), what, and
-    by how much."""
+    by how much. It `binds` a job unless another one takes its place; the job counts for it in any case."""
 
     reason: str
     whose: str
     what: str
     most: float
+    binds: bool
 
 
 def _reason(beginning: str, what: str, end: str = "") -> str:
@@ -209,14 +210,14 @@ class Claims:
     def _new(self, who: Claimant, requested: _OfRequest) -> int | str:
         tres, claimant = requested.tres, self._claimant(who, requested.partition)
         for row in claimant.rows:
-            if tres.get(row.what, 0.0) > row.most:
+            if row.binds and tres.get(row.what, 0.0) > row.most:
                 return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
         claim = self.service.add_claim(claimant.association, fixed, rate, requested.partition.tier)
         for row in claimant.rows:
             if row.whose:
-                self.service.add_row(self._limit(row), tres.get(row.what, 0.0))
+                self.service.add_row(self._limit(row), tres.get(row.what, 0.0), row.binds)
         return claim
 
     def refusing(self, claim: int) -> int | None:
@@ -351,8 +352,9 @@ def _rows(
     for what in (_SUBMITTED, _JOB):  # the nearest limit counts, for each association below it
         numbers = (each.own.submitted if what == _SUBMITTED else each.own.running for each in above)
         most = next((number for number in numbers if number is not None), None)
-        if most is not None and not stated & {("PerUser", what), ("PerAccount", what)}:
-            yield _Row(_reason("AssocMax", what), _named(above[0]), what, most)
+        if most is not None:
+            binds = not stated & {("PerUser", what), ("PerAccount", what)}
+            yield _Row(_reason("AssocMax", what), _named(above[0]), what, most, binds)
     for beginning, limits in _of_one_job(qualities, above):
         yield from _of(limits, f"{beginning}Max", "PerJob", "", stated)
 
@@ -364,9 +366,10 @@ def _named(each: Association) -> str:
 def _of(
     limits: ResourceLimits, beginning: str, end: str, whose: str, stated: set[tuple[str, str]]
 ) -> Iterator[_Row]:
-    """The limits of what runs at a time, unless `stated` has them."""
+    """Limits, which bind unless `stated` has others for the same."""
     of_jobs = {_SUBMITTED: limits.submitted, _JOB: limits.running}
     for what, most in (*of_jobs.items(), *limits.tres.items()):
-        if most is not None and (end or "Grp", what) not in stated:
-            stated.add((end or "Grp", what))
-            yield _Row(_reason(beginning, what, end), whose, what, most)
+        if most is not None:
+            key = end or "Grp", what
+            yield _Row(_reason(beginning, what, end), whose, what, most, key not in stated)
+            stated.add(key)

@@ -59,8 +59,8 @@ class ByPolicy(Service):
     Jobs with equal claims have the same association, the same `fixed` part of their priorities, the same
     `tier`, whose jobs are served before those of lower ones, and the same usage by second (`rate`). They
     count for the same limits: rows from `first_row` of the claim until that of the next one, each with a
-    `limit` and an `amount`. `used` of a limit is at most its `most`; `of_submitted` jobs, it refuses those
-    that arrive, and otherwise lets jobs wait.
+    `limit`, an `amount`, and whether the limit `binds` the job. `used` of a limit is at most its `most`, as
+    far as it binds; `of_submitted` jobs, it refuses those that arrive, and otherwise lets jobs wait.
     """
 
     def __init__(self, fair: FairShare, age: float, max_age_s: float, fair_share: float) -> None:
@@ -71,6 +71,7 @@ class ByPolicy(Service):
         self.association, self.fixed, self.rate = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.tier = integers(MIN_SIZE)
         self.first_row, self.limit, self.amount = integers(MIN_SIZE + 1), integers(MIN_SIZE), floats(MIN_SIZE)
+        self.binds = integers(MIN_SIZE)
         self.most, self.used, self.of_submitted = floats(MIN_SIZE), floats(MIN_SIZE), integers(MIN_SIZE)
         self.claim, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE)
         self.calculated_s = -inf
@@ -98,12 +99,13 @@ class ByPolicy(Service):
         self.first_row[n + 1] = self.n_rows
         return n
 
-    def add_row(self, limit: int, amount: float) -> None:
+    def add_row(self, limit: int, amount: float, binds: bool) -> None:
         """The newest claim counts for a limit, too."""
         n = self.n_rows
         if n == self.limit.shape[0]:
             self.limit, self.amount = larger(self.limit, 2 * n), larger(self.amount, 2 * n)
-        self.limit[n], self.amount[n] = limit, amount
+            self.binds = larger(self.binds, 2 * n)
+        self.limit[n], self.amount[n], self.binds[n] = limit, amount, binds
         self.n_rows = n + 1
         self.first_row[self.n_claims] = n + 1
 
@@ -146,10 +148,11 @@ class ByPolicy(Service):
 
     def first_exceeded(self, claim: int, of_submitted: bool) -> int:
         for x in range(self.first_row[claim], self.first_row[claim + 1]):
-            if self.of_submitted[self.limit[x]] == of_submitted and self.exceeds(
-                self.limit[x], self.amount[x]
-            ):
-                return self.limit[x]
+            limit = self.limit[x]
+            if not self.binds[x] or self.of_submitted[limit] != of_submitted:
+                continue
+            if self.exceeds(limit, self.amount[x]):
+                return limit
         return NONE
 
     def count(self, claim: int, of_submitted: bool, sign: int) -> None:
@@ -174,7 +177,11 @@ class ByPolicy(Service):
         self.fair.ends(slot, now_s)
         self.count(self.claim[slot], True, -1)
 
-    def table(self, claim: int) -> list[tuple[int, float]]:
-        """The limits for which a claim counts once it runs, and its amounts."""
+    def table(self, claim: int) -> list[tuple[int, float, int]]:
+        """The limits for which a claim counts once it runs, its amounts, and whether they bind it."""
         rows = range(self.first_row[claim], self.first_row[claim + 1])
-        return [(self.limit[x], self.amount[x]) for x in rows if not self.of_submitted[self.limit[x]]]
+        return [
+            (self.limit[x], self.amount[x], self.binds[x])
+            for x in rows
+            if not self.of_submitted[self.limit[x]]
+        ]

@@ -53,8 +53,9 @@ def reason(site: Claims, *who: Claimant) -> str | None:
         if isinstance(found, str):
             return found.partition(":")[0]
         rows = site.service.table(found)
-        reached = [limit for limit, amount in rows if site.service.exceeds(limit, used[limit] + amount)]
-        used.update({limit: int(amount) for limit, amount in rows})
+        more = [(limit, used[limit] + amount) for limit, amount, binds in rows if binds]
+        reached = [limit for limit, amount in more if site.service.exceeds(limit, amount)]
+        used.update({limit: int(amount) for limit, amount, _ in rows})
     return site.reasons[reached[0]][0] if reached else None
 
 
