@@ -248,8 +248,12 @@ class Claims:
         return self._of_claimant[key]
 
     def _charged(self, who: Claimant, qos_of_partition: str) -> _OfClaimant:
+        who = Claimant(who.user, who.account.lower(), who.qos.lower())  # as Slurm has their names
         known, weights, association = self.policy.qualities, self._how.weights, self.shares.of(who)
-        above, quality = [*self.shares.up(association)], known.get(who.qos, QualityOfService(""))
+        above = [*self.shares.up(association)]
+        if not who.qos and above and above[0].qos:
+            who = who._replace(qos=above[0].qos[0])
+        quality = known.get(who.qos, QualityOfService(""))
         priority = above[0].priority if above else 0
         factors = {
             "assoc": weights.assoc * self._normalised(priority, self._max_assoc, "assoc"),

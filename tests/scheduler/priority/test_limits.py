@@ -148,3 +148,16 @@ def test_the_size_of_a_job_with_all_nodes_is_one_and_relative_to_time_in_one_min
     relative = SitePolicy(Multifactor(Weights(job_size=1_000), relative_to_time=True))
     found = [factors(relative, whole, limit_s)["job_size"] for limit_s in (60.0, 600.0, None)]
     assert found == [1_000, 100, 0]
+
+
+def test_names_of_accounts_and_qos_are_compared_as_slurm_has_them_in_small_letters() -> None:
+    site = claims({"group": JOBS}, accounts={"group": CPUS})
+    assert reason(site, ANN, ANN._replace(qos="Q")) == "QOSGrpJobsLimit"
+    assert reason(site, ANN._replace(account="A", qos=""), ANN._replace(account="A", qos="")) == (
+        "AssocGrpCpuLimit"
+    )
+
+
+def test_a_job_that_names_no_qos_has_the_default_one_of_its_association() -> None:
+    site = claims({"group": JOBS}, users={"qos": ("q", "of p")})
+    assert reason(site, ANN, ANN._replace(qos="")) == "QOSGrpJobsLimit"
