@@ -50,7 +50,10 @@ class LogFile(Rules):
         from site_db.slurm.priorities import MODELLED
 
         policy = read_policy(self._of_policy)
-        nodes = self._nodes(MODELLED) or SiteNodes({}, {}, {})
+        # Of another slurm.conf than that of the policy, priorities and partitions' tiers do not count.
+        files = [file.resolve() for file in self._of_policy]
+        is_read = self.nodes is not None and Path(self.nodes).resolve() in files
+        nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {})
         return replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
 
     def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:

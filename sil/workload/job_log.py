@@ -192,11 +192,23 @@ class JobLog:
 
     @property
     def not_associated(self) -> list[str]:
-        """A sentence on jobs of users and accounts that are not among the associations of its policy, if
-        there are any."""
-        policy = None if self.cluster is None else self.cluster.policy
-        if policy is None or not policy.associations:
+        """Sentences on jobs of users, accounts and QOS that its policy does not have, if there are any."""
+        policy, unknown = None if self.cluster is None else self.cluster.policy, list[str]()
+        if policy is None:
             return []
+        if policy.qualities and self.charged:
+            counts = self.jobs["charged"].value_counts().rows()
+            of_others = {self.charged[k].qos: 0 for k, _ in sorted(counts)}
+            for k, n in counts:
+                of_others[self.charged[k].qos] += n
+            of_others = {
+                x: n for x, n in of_others.items() if x and x.lower() not in {*policy.qualities, "normal"}
+            }
+            if of_others:
+                jobs, names_of = counted(sum(of_others.values()), "job"), abbreviated([*of_others])
+                unknown.append(f"{jobs} of QOS that the policy does not define, without limits: {names_of}")
+        if not policy.associations:
+            return unknown
         found = {(each.user, each.account) for each in policy.associations}
         found |= {(user, "") for user, _ in found}
         columns = ["user", *(["charged"] if self.charged else [])]
@@ -208,12 +220,13 @@ class JobLog:
             if (names[user], account.lower()) not in found:
                 whom = f"{names[user]} in {account}" if account else names[user]
                 others[whom] = others.get(whom, 0) + n
-        jobs = counted(sum(others.values()), "job")
-        return (
-            [f"{jobs} of users who are not in their accounts by the policy: {abbreviated([*others])}"]
-            if others
-            else []
-        )
+        if others:
+            jobs, whose = counted(sum(others.values()), "job"), abbreviated([*others])
+            unknown.append(
+                f"{jobs} of users who are not in their accounts by the policy, and run without shares and "
+                f"without limits of accounts: {whose}"
+            )
+        return unknown
 
     @property
     def summary(self) -> str:

@@ -40,6 +40,16 @@ def read_policy(files: Sequence[Path]) -> SitePolicy:
             "no slurm.conf is among the files of the policy, so that jobs are served in the order in which "
             "they arrive, and no limit is enforced; give it, too"
         )
+    if policy.multifactor is not None and dump is None and policy.multifactor.weights.fair_share:
+        ignored.others.append(
+            "there are no associations, so that there is no fair share and no limit of accounts and users; "
+            "give what sacctmgr dump writes, too"
+        )
+    if policy.multifactor is not None and not known and policy.multifactor.weights.qos:
+        ignored.others.append(
+            "no QOS is defined, so that there are no priorities and no limits of QOS; give what "
+            "'sacctmgr --parsable2 show qos' prints, too"
+        )
     tree = _Tree(ignored, names)
     for line in () if dump is None else dump_lines(dump):
         tree.add(line)

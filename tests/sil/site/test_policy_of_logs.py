@@ -54,7 +54,8 @@ def test_the_number_of_processors_may_be_given_and_one_file_stands_for_itself(fo
 def test_jobs_of_users_who_are_not_in_their_accounts_are_counted(folder: Path) -> None:
     log = sil.read_log(folder / "log.swf", policy=[folder / "slurm.conf", folder / "sacctmgr.cfg"])
     assert log.notes[-1] == (
-        "3 jobs of users who are not in their accounts by the policy: user-1 in group-4, user-5"
+        "3 jobs of users who are not in their accounts by the policy, and run without shares and without "
+        "limits of accounts: user-1 in group-4, user-5"
     )
 
 
@@ -87,3 +88,22 @@ def test_accounting_needs_nodes_and_batsim_has_none(folder: Path) -> None:
         InvalidFile, match=r"Batsim's workloads are for identical nodes; leave out .* policy="
     ):
         sil.read_log(folder / "jobs.json", policy=folder / "slurm.conf")
+
+
+def test_keys_of_another_slurm_conf_than_that_of_the_policy_are_said_to_be_ignored(folder: Path) -> None:
+    conf, other = folder / "slurm.conf", folder / "other.conf"
+    other.write_text("NodeName=n1 CPUs=16\nPartitionName=p Nodes=n1 PriorityTier=9\n")
+    cluster = sil.read_log(folder / "log.swf", nodes=other, policy=[conf, folder / "sacctmgr.cfg"]).cluster
+    assert cluster is not None
+    assert any("PriorityTier=9" in note for note in cluster.notes)
+
+
+def test_jobs_of_a_qos_that_is_not_defined_are_counted(folder: Path) -> None:
+    (folder / "qos.txt").write_text("Name|Priority\nnormal|0\n")
+    row = "{}|user-1|a|{}|p|1772442000|1772442000|1772442005|1772446200|COMPLETED|90|cpu=1,node=1|n1"
+    header = "JobID|User|Account|QOS|Partition|Submit|Eligible|Start|End|State|TimelimitRaw|ReqTRES|NodeList"
+    rows = (header, row.format(1, "normal"), row.format(2, "typo"), "")
+    (folder / "sacct.txt").write_text("\n".join(rows))
+    (folder / "nodes.conf").write_text("NodeName=n1 CPUs=16\nPartitionName=p Nodes=n1\n")
+    log = sil.read_log(folder / "sacct.txt", nodes=folder / "nodes.conf", policy=folder / "qos.txt")
+    assert "1 job of QOS that the policy does not define, without limits: typo" in log.notes
