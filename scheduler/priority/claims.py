@@ -103,29 +103,29 @@ class Shares:
     def fair_share(self, how: Multifactor) -> FairShare:
         """The compiled shares."""
         n = len(self.all)
-        borrows = [0, *(int(each.shares == PARENT) for each in self.all[1:])]
+        uses_parent = [0, *(int(each.shares == PARENT) for each in self.all[1:])]
         is_user = [int(bool(each.user)) for each in self.all]
         above = [0] * n
         for a in range(1, n):
             up = self.parent[a]
-            while borrows[up]:
+            while uses_parent[up]:
                 up = self.parent[up]
             above[a] = up
         of_level = np.zeros(n)
         for a in range(1, n):
-            if not borrows[a]:
+            if not uses_parent[a]:
                 of_level[above[a]] += self.all[a].shares
         norm, of_all = np.ones(n), np.ones(n)
         usage = np.zeros(n)
         for a in range(1, n):
             level = of_level[above[a]]
-            norm[a] = self.all[a].shares / level if not borrows[a] and level else 0.0
+            norm[a] = self.all[a].shares / level if not uses_parent[a] and level else 0.0
             of_all[a] = norm[a] * of_all[above[a]]
         for a in range(n - 1, -1, -1):
             usage[a] += self.all[a].usage
             if a:
                 usage[self.parent[a]] += usage[a]
-        tree = np.array([self.parent, above, is_user, borrows], np.int64).T
+        tree = np.array([self.parent, above, is_user, uses_parent], np.int64).T
         found = FairShare(tree, norm, of_all, usage, how.half_life_s)
         found.is_tree, found.dampening, found.period_s = how.fair_tree, how.dampening, how.period_s
         return found
@@ -143,11 +143,13 @@ class Shares:
 
 
 class _OfRequest(NamedTuple):
-    """What depends on the request: amounts of TRES, the weighted factors, the partition's policy."""
+    """What depends on the request: amounts of TRES, the weighted factors, the partition's policy; and the
+    claims with this request so far."""
 
     tres: Mapping[str, float]
     factors: Mapping[str, float]
     partition: PartitionPolicy
+    claims: dict[Claimant, int | str]
 
 
 class _OfClaimant(NamedTuple):
@@ -174,7 +176,6 @@ class Claims:
         self._max_assoc = max((each.priority for each in policy.associations), default=0)
         self._max_qos = max((each.priority for each in policy.qualities.values()), default=0)
         self._max_partition = max((each.job_factor for each in policy.partitions.values()), default=1)
-        self._claim_of: dict[tuple[Claimant, Hashable], int | str] = {}
         self._of_request: dict[Hashable, _OfRequest] = {}
         self._of_claimant: dict[tuple[Claimant, str], _OfClaimant] = {}
         self._limit_of: dict[tuple[str, str], int] = {}
@@ -183,14 +184,11 @@ class Claims:
 
     def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
         """The number of a job's claim; or the limit that it exceeds alone, so that Slurm never starts it."""
-        requested = request.specification, request.chunks, limit_s if self._how.relative_to_time else None
-        key = who, requested
-        if key not in self._claim_of:
-            if requested not in self._of_request:
-                self._of_request[requested] = self._requested(request, limit_s)
-            self._claim_of[key] = self._new(who, self._of_request[requested])
-        found = self._claim_of[key]
-        most_s, reason = self._claimant(who, self._of_request[requested].partition).wall
+        requested = self._request(request, limit_s)
+        if who not in requested.claims:
+            requested.claims[who] = self._new(who, requested)
+        found = requested.claims[who]
+        most_s, reason = self._claimant(who, requested.partition).wall
         if isinstance(found, int) and limit_s is not None and limit_s > most_s:
             return f"{reason}: its time limit of {limit_s:,.10g} s is above {most_s:,.10g} s"
         return found
@@ -198,7 +196,7 @@ class Claims:
     def factors(self, slot: int, who: Claimant, request: Request, limit_s: float | None) -> dict[str, float]:
         """The weighted factors of the priority of a job that waits in a slot, by name."""
         how, service = self._how.weights, self.service
-        requested = self._requested(request, limit_s)
+        requested = self._request(request, limit_s)
         claimant = self._claimant(who, requested.partition)
         return {
             "age": how.age * service.age_factor(slot),
@@ -206,6 +204,13 @@ class Claims:
             **claimant.factors,
             **requested.factors,
         }
+
+    def _request(self, request: Request, limit_s: float | None) -> _OfRequest:
+        """The same of equal requests; their time limits count only in sizes by time."""
+        key = request.specification, request.chunks, limit_s if self._how.relative_to_time else None
+        if key not in self._of_request:
+            self._of_request[key] = self._requested(request, limit_s)
+        return self._of_request[key]
 
     def _new(self, who: Claimant, requested: _OfRequest) -> int | str:
         tres, claimant = requested.tres, self._claimant(who, requested.partition)
@@ -300,7 +305,7 @@ class Claims:
             "partition": weights.partition * job_factor,
             "tres": of_tres,
         }
-        return _OfRequest(tres, factors, partition)
+        return _OfRequest(tres, factors, partition, {})
 
     def _of_partition(self, within: str, name: str, billing: Mapping[str, float]) -> float:
         """The amount of a TRES of the partition's nodes."""

@@ -5,7 +5,7 @@ cdef long NONE
 
 @cython.final
 cdef class FairShare:
-    cdef readonly long[::1] parent, above, is_user, borrows
+    cdef readonly long[::1] parent, above, is_user, uses_parent
     cdef readonly double[::1] norm, of_all, usage, factor, level, effective
     cdef readonly Py_ssize_t n, n_users, n_running
     cdef readonly double scale, decay, last_s

@@ -32,7 +32,7 @@ class FairShare:
     def __init__(self, tree: Ints, norm: Floats, of_all: Floats, usage: Floats, half_life_s: float) -> None:
         """`tree` has columns: parent, above, whether it is a user, whether its shares are its account's."""
         columns = np.ascontiguousarray(tree.T)
-        self.parent, self.above, self.is_user, self.borrows = columns
+        self.parent, self.above, self.is_user, self.uses_parent = columns
         self.norm, self.of_all, self.usage = norm, of_all, usage
         self.n, self.scale, self.decay = len(norm), 1.0, 1.0 - DECAY / half_life_s
         self.n_users = int(columns[2].sum())
@@ -49,15 +49,15 @@ class FairShare:
         self.order_below()
 
     def order_below(self) -> None:
-        """Note what is below each association: accounts that borrow their shares give what is below them to
+        """Note what is below each association: accounts with Fairshare=parent pass what is below them to
         the account above."""
         for a in range(1, self.n):
-            if self.is_user[a] or not self.borrows[a]:
+            if self.is_user[a] or not self.uses_parent[a]:
                 self.first_below[self.above[a]] += 1
         for a in range(self.n):
             self.first_below[a + 1] += self.first_below[a]
         for a in range(self.n - 1, 0, -1):
-            if self.is_user[a] or not self.borrows[a]:
+            if self.is_user[a] or not self.uses_parent[a]:
                 self.first_below[self.above[a]] -= 1
                 self.below[self.first_below[self.above[a]]] = a
 
@@ -156,7 +156,7 @@ class FairShare:
         for x in range(begin, after):
             a = self.below[x]
             used = self.usage[a] / self.usage[account] if self.usage[account] > 0 else 0.0
-            if self.borrows[a]:
+            if self.uses_parent[a]:
                 self.level[a] = inf
             elif self.norm[a] == 0:
                 self.level[a] = 0.0
@@ -198,7 +198,7 @@ class FairShare:
                 self.rank_below(0, False)
                 self.is_ranked = True
             return self.factor[a]
-        b = self.above[a] if self.borrows[a] else a
+        b = self.above[a] if self.uses_parent[a] else a
         effective = self.effective_usage(b) if self.is_user[b] else self.effective[b]
         if self.of_all[b] <= 0:
             return 0.0

@@ -1,4 +1,4 @@
-"""Fair share: the examples of Slurm's documentation, ties, borrowed shares, decay."""
+"""Fair-share factors match the examples in Slurm's documentation, and usage decays with its half-life."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_without_usage_all_have_the_highest_factor_and_without_shares_the_lowest
     }  # fmt: skip
 
 
-def test_users_that_borrow_shares_come_first_in_their_account() -> None:
+def test_users_with_fairshare_parent_rank_first_in_their_account() -> None:
     found = factors(
         *(account("a", 1), account("b", 3)),
         *(user("p", "a", PARENT, usage=100), user("q", "a", 5), user("r", "a", 5, usage=10)),
@@ -104,7 +104,7 @@ def test_users_that_borrow_shares_come_first_in_their_account() -> None:
     assert found == {"s": 1.0, "p": 0.75, "q": 0.75, "r": 0.25}
 
 
-def test_users_below_an_account_that_borrows_shares_compete_one_level_above() -> None:
+def test_users_of_an_account_with_fairshare_parent_compete_one_level_above() -> None:
     found = factors(
         *(account("a", 1), account("b", PARENT, "a"), account("c", 1, "a")),
         *(user("x", "b", 3, usage=10), user("y", "b", 1, usage=20), user("z", "c", usage=10)),
@@ -112,7 +112,7 @@ def test_users_below_an_account_that_borrows_shares_compete_one_level_above() ->
     assert found == {"x": 1.0, "z": pytest.approx(2 / 3), "y": pytest.approx(1 / 3)}
 
 
-def test_in_the_classic_algorithm_users_that_borrow_shares_have_the_factor_of_their_account() -> None:
+def test_in_the_classic_algorithm_users_with_fairshare_parent_have_the_factor_of_their_account() -> None:
     found = factors(
         *(account("a", 1), account("b", 3)),
         *(user("p", "a", PARENT, usage=30), user("q", "a", PARENT), user("r", "b", usage=10)),
