@@ -5,7 +5,7 @@ Jobs with equal claims are treated alike by the compiled code (`scheduler.priori
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from scheduler.node_request import Node, Request
 from scheduler.priority.core.fair_share import FairShare
 from scheduler.priority.core.service import ByPolicy
 from scheduler.priority.policy import (
+    NORMAL,
     PARENT,
     ROOT,
     Association,
@@ -153,14 +154,26 @@ class _OfRequest(NamedTuple):
 
 
 class _OfClaimant(NamedTuple):
-    """What depends on who makes the claim: the association, the weighted factors, how much usage counts, the
-    limits, and the longest time limit of a job, with Slurm's reason."""
+    """What depends on who makes the claim: the association, why Slurm takes no such job (or empty), the
+    weighted factors, how much usage counts, the limits, and the longest time limit of a job, with Slurm's
+    reason."""
 
     association: int
+    refusal: str
     factors: Mapping[str, float]
     usage_factor: float
     rows: Sequence[_Row]
     wall: tuple[float, str]
+
+
+class _Unknown(NamedTuple):
+    """What of a job the policy does not have, and which; with Slurm's reason to refuse the job if that is
+    enforced, by this word of AccountingStorageEnforce."""
+
+    reason: str
+    what: str
+    whom: str
+    enforced_by: str
 
 
 class Claims:
@@ -193,6 +206,16 @@ class Claims:
             return f"{reason}: its time limit of {limit_s:,.10g} s is above {most_s:,.10g} s"
         return found
 
+    def longest_s(self, who: Claimant, partitions: Iterable[str]) -> float:
+        """The longest time limit that a job may have, which is that of one that states none."""
+        return self._claimant(who, self._best(partitions)[1]).wall[0]
+
+    def _best(self, partitions: Iterable[str]) -> tuple[str, PartitionPolicy]:
+        """Of several partitions, the one in which Slurm tries a job first."""
+        found = [(name, self.policy.partitions.get(name, PartitionPolicy())) for name in sorted(partitions)]
+        none = "", PartitionPolicy()
+        return max(found, key=lambda each: (each[1].tier, each[1].job_factor), default=none)
+
     def factors(self, slot: int, who: Claimant, request: Request, limit_s: float | None) -> dict[str, float]:
         """The weighted factors of the priority of a job that waits in a slot, by name."""
         how, service = self._how.weights, self.service
@@ -214,8 +237,12 @@ class Claims:
 
     def _new(self, who: Claimant, requested: _OfRequest) -> int | str:
         tres, claimant = requested.tres, self._claimant(who, requested.partition)
+        if claimant.refusal:
+            return claimant.refusal
         for row in claimant.rows:
             if row.binds and tres.get(row.what, 0.0) > row.most:
+                if not row.most:
+                    return f"{row.reason} is 0{f' for {row.whose}' if row.whose else ''}"
                 return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
@@ -253,11 +280,10 @@ class Claims:
         return self._of_claimant[key]
 
     def _charged(self, who: Claimant, qos_of_partition: str) -> _OfClaimant:
-        who = Claimant(who.user, who.account.lower(), who.qos.lower())  # as Slurm has their names
-        known, weights, association = self.policy.qualities, self._how.weights, self.shares.of(who)
-        above = [*self.shares.up(association)]
-        if not who.qos and above and above[0].qos:
-            who = who._replace(qos=above[0].qos[0])
+        invalid = (x for x in self.unknown(who) if x.enforced_by in self.policy.enforces)
+        refusal = next((f"{x.reason}: its {x.what} ({x.whom})" for x in invalid), "")
+        association, above, who = self._associated(who)
+        known, weights = self.policy.qualities, self._how.weights
         quality = known.get(who.qos, QualityOfService(""))
         priority = above[0].priority if above else 0
         factors = {
@@ -275,12 +301,35 @@ class Claims:
                 for whose, each in _of_one_job(qualities, above)
             )
             wall = next(((wall_s, reason) for wall_s, reason in walls if wall_s is not None), wall)
-        return _OfClaimant(association, factors, quality.usage_factor, rows, wall)
+        return _OfClaimant(association, refusal, factors, quality.usage_factor, rows, wall)
+
+    def unknown(self, who: Claimant) -> Iterator[_Unknown]:
+        """What the policy does not have of somebody."""
+        _, above, who = self._associated(who)
+        known, may_use = self.policy.qualities, above[0].qos if above else ()
+        if self.policy.associations and not above:
+            whom = f"{who.user} in {who.account}" if who.account else who.user
+            yield _Unknown("InvalidAccount", "user has no association in the policy", whom, "associations")
+        if known and who.qos not in {"", NORMAL, *known}:
+            yield _Unknown("InvalidQOS", "QOS is not defined in the policy", who.qos, "qos")
+        elif may_use and who.qos not in may_use:
+            yield _Unknown("InvalidQOS", "QOS is none of its association", f"{who.qos} of {who.user}", "qos")
+
+    def _associated(self, who: Claimant) -> tuple[int, list[Association], Claimant]:
+        """The association of somebody, the same with those above it, and whom Slurm takes the job to be of:
+        without an association, of the user's default account, and without a QOS, of the default one."""
+        who = Claimant(who.user, who.account.lower(), who.qos.lower())  # as Slurm has their names
+        association = self.shares.of(who)
+        if association == NONE and "associations" not in self.policy.enforces:
+            association = self.shares.of(who._replace(account=""))
+        above = [*self.shares.up(association)]
+        if not who.qos and above and above[0].qos:
+            who = who._replace(qos=above[0].qos[0])
+        return association, above, who
 
     def _requested(self, request: Request, limit_s: float | None) -> _OfRequest:
         """With whole nodes, the CPUs of a mean node that will do."""
-        within = min(request.partitions, default="")
-        partition = self.policy.partitions.get(within, PartitionPolicy())
+        within, partition = self._best(request.partitions)
         n_nodes = request.chunks if request.most_on_node == 1 else 1
         tres: dict[str, float] = {
             "cpu": request.cpus,

@@ -13,6 +13,8 @@ PARENT = -1
 """The shares of an association with `Fairshare=parent`: those of its account are used."""
 ROOT = "root"
 """The account of which all others are children."""
+NORMAL = "normal"
+"""The QOS that Slurm makes by itself."""
 TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 """The resources that limits and weights may name; memory in MiB."""
 

@@ -49,11 +49,11 @@ class LogFile(Rules):
         from site_db.slurm.policy import read_policy
         from site_db.slurm.priorities import MODELLED
 
-        policy = read_policy(self._of_policy)
         # Of another slurm.conf than that of the policy, priorities and partitions' tiers do not count.
         files = [file.resolve() for file in self._of_policy]
         is_read = self.nodes is not None and Path(self.nodes).resolve() in files
-        nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {})
+        nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {}, has_memory=False)
+        policy = read_policy(self._of_policy, nodes, is_read)
         return replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
 
     def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:

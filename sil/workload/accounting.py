@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from scheduler.messages import counted
+from scheduler.priority.claims import Claimant, Claims
 from sil.trace.log_ids import column_of
 from sil.workload.job_log import MIN_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
@@ -36,23 +37,27 @@ def times_of(
     cluster: SiteNodes,
     rules: Rules,
     notes: Counter[str],
+    most_s: float = inf,
 ) -> tuple[float, float]:
     """The run time and the time limit of a job that used its nodes for `used_s` seconds.
 
-    Without a limit, its partitions' default or largest counts, else the run time. One that ran for longer
+    Without a limit, its partitions' default counts, or the largest that they and a policy (`most_s`) allow,
+    else the run time. One that ran for longer
     than its limit is treated by `rules`; but a limit that its partitions allow is not raised beyond the
     largest that they do, where the run is cut: controllers end jobs some seconds late. Repairs are counted in
     `notes`.
     """
     run_s = max(used_s, MIN_S)
-    if limit_s is None:
-        limit_s = default_limit_s(partitions, cluster)
+    if limit_s is not None:
+        most_s = inf
+    else:
+        limit_s = default_limit_s(partitions, cluster, most_s)
         if limit_s is None:
             notes["without a time limit; the run time is taken"] += 1
             limit_s = run_s
     may_run_s = max(limit_s, MIN_S)
     if rules.overrun is Overrun.RAISE:
-        may_run_s = max(may_run_s, cluster.longest_limit_s(partitions))
+        may_run_s = max(may_run_s, min(cluster.longest_limit_s(partitions), most_s))
     if run_s > may_run_s:
         limit = "the time limit" if rules.overrun is Overrun.CUT else "the partition allows"
         notes[f"ran for longer than {limit}; the run is cut to the limit"] += 1
@@ -67,11 +72,11 @@ def sentences(notes: Counter[str]) -> list[str]:
     return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
 
 
-def default_limit_s(partitions: frozenset[str], cluster: SiteNodes) -> float | None:
-    """The time limit of a job that requests none: the longest that its partitions give; None if one has
-    none."""
+def default_limit_s(partitions: frozenset[str], cluster: SiteNodes, most_s: float = inf) -> float | None:
+    """The time limit of a job that requests none: the longest that its partitions give, where they have no
+    default at most `most_s`; None if one has none."""
     limits = cluster.limits_of(partitions)
-    longest_s = max((x.default_time_s or x.max_time_s or inf for x in limits), default=inf)
+    longest_s = max((x.default_time_s or min(x.max_time_s or inf, most_s) for x in limits), default=most_s)
     return None if longest_s == inf else longest_s
 
 
@@ -89,15 +94,18 @@ def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
 
 def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNodes, rules: Rules) -> JobLog:
     """As `read_accounting`, of `jobs` in order of submission, with their tally."""
-    requests, occupancy = LoggedRequests(cluster), Occupancy()
-    if cluster.policy is not None:  # it has the QOS
-        tally.remarked.pop(QUALITY, None)
+    requests, occupancy, claims = LoggedRequests(cluster), Occupancy(), None
+    if cluster.policy is not None:
+        claims = Claims(cluster.policy, tuple(cluster.nodes.values()))
+        tally.remarked.pop(QUALITY, None)  # QOS are modelled
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
     notes, cut, rows = Counter[str](), set[int](), []
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
-        run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
+        within, who = partitions_of(job), Claimant(job.user, job.account, job.qos)
+        most_s = inf if claims is None else claims.longest_s(who, within)
+        run_s, limit_s = times_of(used_s, job.time_limit_s, within, cluster, rules, notes, most_s)
         which = requests.count(job)
         occupancy.add(job)
         if which not in cpus:  # in whole cores

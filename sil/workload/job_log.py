@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -16,6 +17,8 @@ import polars as pl
 from scheduler.messages import abbreviated, counted
 from scheduler.model import ANYONE
 from scheduler.node_request import Request
+from scheduler.priority.claims import Claimant, Claims
+from scheduler.priority.policy import PartitionPolicy
 from sil.trace.log_clock import LogClock, moment_of
 from sil.trace.log_ids import LOG_ID, LogIds, column_of
 from sil.workload.mapped_columns import Pages
@@ -192,41 +195,24 @@ class JobLog:
 
     @property
     def not_associated(self) -> list[str]:
-        """Sentences on jobs of users, accounts and QOS that its policy does not have, if there are any."""
-        policy, unknown = None if self.cluster is None else self.cluster.policy, list[str]()
-        if policy is None:
+        """Sentences on jobs of users, accounts and QOS that its policy does not have, if there are any, and
+        of several partitions that differ under it."""
+        if self.cluster is None or (policy := self.cluster.policy) is None:
             return []
-        if policy.qualities and self.charged:
-            counts = self.jobs["charged"].value_counts().rows()
-            of_others = {self.charged[k].qos: 0 for k, _ in sorted(counts)}
-            for k, n in counts:
-                of_others[self.charged[k].qos] += n
-            of_others = {
-                x: n for x, n in of_others.items() if x and x.lower() not in {*policy.qualities, "normal"}
-            }
-            if of_others:
-                jobs, names_of = counted(sum(of_others.values()), "job"), abbreviated([*of_others])
-                unknown.append(f"{jobs} of QOS that the policy does not define, without limits: {names_of}")
-        if not policy.associations:
-            return unknown
-        found = {(each.user, each.account) for each in policy.associations}
-        found |= {(user, "") for user, _ in found}
-        columns = ["user", *(["charged"] if self.charged else [])]
-        counts = self.jobs.group_by(columns, maintain_order=True).len().rows()
-        names = user_names((user for user, *_ in counts), self.users)
-        others = dict[str, int]()
-        for user, *charged, n in counts:
-            account = self.charged[charged[0]].account if charged else ""
-            if (names[user], account.lower()) not in found:
-                whom = f"{names[user]} in {account}" if account else names[user]
-                others[whom] = others.get(whom, 0) + n
-        if others:
-            jobs, whose = counted(sum(others.values()), "job"), abbreviated([*others])
-            unknown.append(
-                f"{jobs} of users who are not in their accounts by the policy, and run without shares and "
-                f"without limits of accounts: {whose}"
-            )
-        return unknown
+        claims, found = Claims(policy, tuple(self.cluster.nodes.values())), dict[str, Counter[str]]()
+        counts = self.jobs.group_by(["user", *(["charged"] if self.charged else [])], maintain_order=True)
+        names = user_names(self.jobs["user"].unique(), self.users)
+        for user, *charged, n in counts.len().iter_rows():
+            for each in claims.unknown(Claimant(names[user], *(self.charged[charged[0]] if charged else ()))):
+                are = "refused" if each.enforced_by in policy.enforces else "without its shares and limits"
+                found.setdefault(f"whose {each.what}, {are}", Counter())[each.whom] += n
+        best = "of several partitions, with tier, job factor and QOS of the best one wherever they run"
+        for k, n in self.jobs["request"].value_counts(sort=True).iter_rows():
+            within = sorted(self.requests[k].partitions)
+            under = [policy.partitions.get(name, PartitionPolicy()) for name in within]
+            if any(each != under[0] for each in under):
+                found.setdefault(best, Counter())[",".join(within)] += n
+        return [f"{counted(of.total(), 'job')} {whose}: {abbreviated([*of])}" for whose, of in found.items()]
 
     @property
     def summary(self) -> str:

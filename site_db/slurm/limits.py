@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from scheduler.priority.policy import PARENT, ResourceLimits
@@ -67,7 +68,7 @@ _SHORTER = {
     "pernode": "pn", "submitjobs": "submit", "threshold": "thres",
 }  # fmt: skip
 _SAME = {"share": "fairshare", "shares": "fairshare", "qoslevel": "qos", "defqos": "defaultqos"}
-_OLD = re.compile(r"(grp|max)(cpu|node|mem)(?:s|ory)?(p[ua])?")
+_OLD = re.compile(r"(grp|max)(cpu|node|mem)(?:s|ory)?((?:run)?mins)?(p[ua])?")
 """Matches limits of one TRES, which Slurm still takes."""
 _OF_PARENT = ("parent", str(2**31 - 1))
 """Fairshare=parent, as users and a dump have it."""
@@ -92,7 +93,7 @@ def settings_of(line: Line, of: str, ignored: NotModelled) -> Iterator[PolicySet
     for key, value in line.pairs[1:]:
         short = _short(key)
         if (old := _OLD.fullmatch(short)) is not None:
-            short, value = f"{old[1]}tres{old[3] or ''}", f"{old[2]}={value}"
+            short, value = f"{old[1]}tres{old[3] or ''}{old[4] or ''}", f"{old[2]}={value}"
         longer = (name for known, name in _NAMES.items() if len(short) > 3 and known.startswith(short))
         name = _NAMES.get(short) or next(longer, None)
         if value in ("", "-1"):
@@ -114,6 +115,9 @@ def said(
             whose, what = known[key]
             values = found.setdefault(whose, {})
             values[what] = _value(setting, what, values.get(what, {}), ignored)
+            if what == "tres" and whose != "job" and "node" in values[what]:
+                reason = "a node counts for each job, and in Slurm once for all jobs that share it"
+                ignored.add(setting, reason, "node", "approximate")
         elif key == "Flags":
             for flag in setting.value.split(","):
                 ignored.add(setting._replace(value=flag), _OTHER[key], f"{key}={flag}")
@@ -129,7 +133,7 @@ def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignor
     if what == "tres":
         return {**before, **setting.tres(amount, ignored)}
     if what == "wall_s":
-        return setting.limit_s
+        return None if (time_s := setting.time_s) == inf else time_s
     if what == "usage_factor":
         return setting.factor
     if what == "shares" and setting.value.lower() in _OF_PARENT:

@@ -13,7 +13,7 @@ from site_db.files.input_errors import MAX_VALUE, shortened
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 from site_db.slurm.lines import MAX_NUMBER, Line
-from site_db.slurm.output import NO_LIMIT, BadTres, amount_of, limit_s
+from site_db.slurm.output import NO, NO_LIMIT, BadTres, amount_of, limit_s
 
 _SHARED = ("NO", "NONE", "OK")
 _EXCLUSIVE = ("NODE", "USER", "TOPO")
@@ -62,6 +62,11 @@ _WITHOUT_EFFECT = {
     "preemptmode": ("off",),
     "schedulertype": ("sched/builtin",),
     "schedulerparameters": (),
+    "enforcepartlimits": ("any", *NO),
+    "jobsubmitplugins": (),
+    "overtimelimit": ("0",),
+    "preemptexempttime": ("-1", "0", "00:00:00"),
+    "preemptparameters": (),
 }
 """The settings, and their values with which jobs are served in the order in which they arrive."""
 

@@ -180,6 +180,7 @@ def _plain(value: object) -> str:
 
 NO_LIMIT = ("", "unlimited", "infinite", "infinity", "partition_limit", "none", "n/a", "unknown", "-1")
 """Texts that stand for no limit, in lower case."""
+YES, NO = ("yes", "true", "up", "1"), ("no", "false", "down", "0")
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scheduler.priority.policy import ROOT, Association, QualityOfService, ResourceLimits, SitePolicy
+from scheduler.messages import abbreviated, plural
+from scheduler.priority.policy import NORMAL, ROOT, Association, QualityOfService, ResourceLimits, SitePolicy
 from site_db.files.input_errors import InvalidFile
+from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.limits import OF_ASSOCIATIONS, OF_QUALITIES, inherited, said, settings_of
 from site_db.slurm.lines import Line
 from site_db.slurm.priorities import read_priorities
 from site_db.slurm.sacctmgr import Form, dump_lines, form_of, qualities, table_lines
 from site_db.slurm.values import NotModelled, PolicySetting
 
-NORMAL = "normal"
-"""The QOS that Slurm makes by itself."""
 
-
-def read_policy(files: Sequence[Path]) -> SitePolicy:
-    """The policy that files state, each of another form (`Form`). `notes` says what is not modelled. Raises
-    InvalidFile with file and line."""
+def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes: bool = False) -> SitePolicy:
+    """The policy that files state, each of another form (`Form`), for these nodes, which its `slurm.conf`
+    perhaps has (`has_nodes`). `notes` says what is not modelled. Raises InvalidFile with file and line."""
     by_form: dict[Form, Path] = {}
     for path in files:
         form = form_of(path)
@@ -31,10 +30,12 @@ def read_policy(files: Sequence[Path]) -> SitePolicy:
             )
         by_form[form] = path
     conf, dump, listed, shares = map(by_form.get, Form)
-    ignored = NotModelled()
+    ignored = NotModelled(has_memory=nodes is None or nodes.has_memory)
     known = {each.name: each for each in (_quality(line, ignored) for line in qualities(dump, listed))}
     names = {NORMAL, *known} if known else None
-    policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names)
+    policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names, has_nodes)
+    if nodes is not None:
+        ignored.others += _of_partitions(policy, nodes)
     if conf is None:
         ignored.others.append(
             "no slurm.conf is among the files of the policy, so that jobs are served in the order in which "
@@ -57,6 +58,18 @@ def read_policy(files: Sequence[Path]) -> SitePolicy:
     if shares is not None:
         tree.add_usage(shares)
     return replace(policy, associations=tree.all, qualities=known, notes=ignored.sentences)
+
+
+def _of_partitions(policy: SitePolicy, nodes: SiteNodes) -> Iterator[str]:
+    """Sentences on partitions that are only in the policy, or only among those of the nodes."""
+    stated = policy.partitions
+    if lacking := [name for name in stated if not nodes.has_partition(name)]:
+        yield f"the nodes have no {plural(len(lacking), 'partition')} {abbreviated(lacking)} of the policy"
+    if stated and (lacking := [name for name in nodes.partitions if name not in stated]):
+        yield (
+            f"the policy does not have the {plural(len(lacking), 'partition')} {abbreviated(lacking)} of the "
+            f"nodes: PriorityTier and PriorityJobFactor are 1 there, without a QOS"
+        )
 
 
 def _quality(line: Line, ignored: NotModelled) -> QualityOfService:

@@ -12,10 +12,12 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from scheduler.messages import counted
 from scheduler.priority.policy import Multifactor, PartitionPolicy, SitePolicy, Weights
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of, with_defaults
-from site_db.slurm.output import NO_LIMIT
+from site_db.slurm.nodes import order_of_service
+from site_db.slurm.output import NO, NO_LIMIT, YES
 from site_db.slurm.values import NotModelled, PolicySetting, weight
 
 _WEIGHTS = {
@@ -61,16 +63,19 @@ _ENFORCED = {
 }
 """What each word of AccountingStorageEnforce enforces."""
 _OTHER_WORDS = {"safe": "usage over time has no limits", "wckeys": "there are no WCKeys"}
-_YES, _NO = ("yes", "true", "up", "1"), ("no", "false", "down", "0")
 _SIMILAR = 0.85
 
 
-def read_priorities(path: Path, ignored: NotModelled, qualities: Collection[str] | None) -> SitePolicy:
+def read_priorities(
+    path: Path, ignored: NotModelled, qualities: Collection[str] | None, has_nodes: bool
+) -> SitePolicy:
     """The policy of a `slurm.conf`, without associations and `qualities` of service, whose names are perhaps
-    known. Raises InvalidFile."""
-    conf = _Configuration(ignored, qualities)
-    for kind, whole, line in with_defaults(lines_of(path, ignored.others), KINDS):
+    known. If it `has_nodes` that are in use, it is read for these, too. Raises InvalidFile."""
+    conf, others = _Configuration(ignored, qualities), list[str]()
+    for kind, whole, line in with_defaults(lines_of(path, others), KINDS):
         conf.add(kind, whole, line)
+    if not has_nodes:
+        ignored.others += (*others, *conf.others())
     return SitePolicy(conf.multifactor, partitions=conf.partitions, enforces=conf.enforces)
 
 
@@ -82,16 +87,33 @@ class _Configuration:
     """By key in small letters."""
     partitions: dict[str, PartitionPolicy] = field(default_factory=dict)
     _keys: IgnoredKeys = field(default_factory=lambda: IgnoredKeys(MODELLED))
+    _lines: dict[str, Line] = field(default_factory=dict)
+    """The lines of settings, by key in small letters."""
+    _n_of_nodes: int = 0
+    """The lines that say more of nodes and partitions than the policy."""
 
     def add(self, kind: str, whole: Line, line: Line) -> None:
+        if kind:
+            self._n_of_nodes += not line.values.keys() <= MODELLED | {kind}
         if kind == "partitionname":
             self._keys.note(kind, whole, line)
             if not line.sets_defaults(kind):
                 self.partitions[line.values[kind]] = self._partition(whole)
         elif not kind:
             self._keys.check_first_word(line)
+            self._lines.update(dict.fromkeys(line.values, line))
             for pair in line.pairs:
                 self._add_setting(PolicySetting(line, "slurm.conf", *pair))
+
+    def others(self) -> Iterator[str]:
+        """What a file of nodes would say, too."""
+        if self._n_of_nodes:
+            yield (
+                f"{counted(self._n_of_nodes, 'line')} of the policy's slurm.conf describe nodes, or what "
+                f"partitions have and allow: that is taken from the file of nodes"
+            )
+        yield from self._keys.sentences
+        yield from order_of_service(self._lines, MODELLED)
 
     def _add_setting(self, setting: PolicySetting) -> None:
         name = setting.key.lower()
@@ -155,11 +177,11 @@ class _Configuration:
     @property
     def _flags(self) -> dict[str, Any]:
         small, flags = self._get("PriorityFavorSmall"), self._get("PriorityFlags")
-        if small is not None and small.value.lower() not in _YES + _NO:
+        if small is not None and small.value.lower() not in YES + NO:
             raise small.mistake("YES or NO")
         names = set() if flags is None else {*self._words(flags, _FLAGS, _OTHER_FLAGS)}
         return {
-            "favours_small": small is not None and small.value.lower() in _YES,
+            "favours_small": small is not None and small.value.lower() in YES,
             "fair_tree": not names & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"},
             "relative_to_time": "SMALL_RELATIVE_TO_TIME" in names,
             "not_normalised": tuple(

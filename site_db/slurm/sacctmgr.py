@@ -29,7 +29,7 @@ _OBJECT = re.compile(r"\s*+(\w++)\s*+-\s++(.*)", re.DOTALL)
 # A colon after the type of a TRES, as in gres/gpu:a100=4, ends no setting.
 _PART = re.compile(r"""(?:/[^=,:'"/]*+:|'[^']*+'|"[^"]*+"|[^:'"])*+""")
 _KEY = re.compile(r"(\w++)\s*+([-+]?)=\s*+(.*)", re.DOTALL)
-_SAY_NOTHING = ("", "00:00:00", "cluster")
+_SAY_NOTHING = {("priority", "0"), ("gracetime", "00:00:00"), ("preemptmode", "cluster")}
 _WITHOUT_EFFECT = ("id", "description", "descr")
 
 
@@ -94,7 +94,7 @@ def qualities(dump: Path | None, listed: Path | None) -> list[Line]:
 
 
 def _says_something(pair: Pair) -> bool:
-    is_default = pair.value.lower() in _SAY_NOTHING or (pair.name, pair.value) == ("priority", "0")
+    is_default = not pair.value or (pair.name, pair.value.lower()) in _SAY_NOTHING
     return not is_default and pair.name not in _WITHOUT_EFFECT
 
 

@@ -86,7 +86,9 @@ class PolicySetting(NamedTuple):
                 n = number(name.lower(), value)
             except ValueError:
                 raise each.mistake("a number of at least 0") from None
-            if name.lower() in TRES:
+            if name.lower() == "mem" and not ignored.has_memory:
+                ignored.add(each, "memory is no resource of the nodes (SelectTypeParameters)")
+            elif name.lower() in TRES:
                 found[name.lower()] = n
             else:
                 ignored.add(each, f"limits and weights are those of {', '.join(TRES)}")
@@ -110,16 +112,18 @@ def weight(name: str, text: str) -> float:
 class NotModelled:
     """What the files of a policy say and the model leaves out."""
 
+    has_memory: bool = True
+    """Whether memory is a resource of the nodes."""
     others: list[str] = field(default_factory=list)
     """Further sentences."""
     _first: dict[str, str] = field(default_factory=dict)
     _counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, setting: PolicySetting, reason: str, kind: str = "") -> None:
+    def add(self, setting: PolicySetting, reason: str, kind: str = "", how: str = "ignored") -> None:
         """A setting of a kind; without one, those of its key are alike."""
         kind, where = kind or setting.key, setting.line.where
         said = shortened(f"{setting.key}={setting.value} of {setting.of}", 120)
-        self._first.setdefault(kind, f"{where}: ignored: {said}, because {reason}")
+        self._first.setdefault(kind, f"{where}: {how}: {said}, because {reason}")
         self._counts[kind] += 1
 
     def add_unknown(self, setting: PolicySetting, known: Iterable[str]) -> None:

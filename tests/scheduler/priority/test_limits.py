@@ -122,6 +122,30 @@ def test_a_qos_overrides_associations_and_these_the_accounts_above() -> None:
     assert reason(both, ANN, ANN) == "AssocGrpJobsLimit"  # limits of groups are all counted
 
 
+def test_of_several_limits_that_are_reached_those_of_jobs_are_named_first_as_slurm_looks_at_them() -> None:
+    both = ResourceLimits({"cpu": 6}, running=1)
+    assert reason(claims({"group": both}), ANN, ANN) == "QOSGrpJobsLimit"
+    assert reason(claims({"group": CPUS, "of_user": JOBS}), ANN, ANN) == "QOSMaxJobsPerUserLimit"
+    assert reason(claims({"group": CPUS}, users={"own": JOBS}), ANN, ANN) == "AssocMaxJobsLimit"
+    assert reason(claims({"of_user": CPUS}, accounts={"group": JOBS}), ANN, ANN) == "AssocGrpJobsLimit"
+
+
+@pytest.mark.parametrize(
+    ("policy", "sentence"),
+    [
+        ({"users": {"own": ResourceLimits(running=0)}}, "AssocMaxJobsLimit is 0 for user ann in account a"),
+        ({"job_qos": {"group": ResourceLimits({"cpu": 0})}}, "QOSGrpCpuLimit is 0 for QOS q"),
+        ({"job_qos": {"job": ResourceLimits({"cpu": 0})}}, "QOSMaxCpuPerJobLimit is 0"),
+        (
+            {"users": {"job": ResourceLimits(wall_s=0)}},
+            "AssocMaxWallDurationPerJobLimit: its time limit of 3,600 s is above 0 s",
+        ),
+    ],
+)
+def test_of_a_limit_of_0_it_is_said_that_no_job_starts(policy: Any, sentence: str) -> None:
+    assert claims(**policy).of(ANN, JOB, 3_600.0) == sentence
+
+
 def factors(policy: SitePolicy, request: Request, limit_s: float | None = None) -> dict[str, float]:
     site = Claims(policy, NODES)
     return site.factors(0, ANN, request, limit_s)
@@ -140,6 +164,31 @@ def test_the_example_of_billing(cpus: int, gib: int, expected: float) -> None:
     site = Claims(SitePolicy(Multifactor(), partitions={"p": partition}), NODES)
     claim: Any = site.of(ANN, Request(1, cpus, gib * 1_024, partitions=frozenset({"p"})), None)
     assert site.service.rate[claim] == expected
+
+
+def test_billing_is_compared_with_that_of_all_nodes_of_the_partition() -> None:
+    nodes = [*NODES, Node(cores=99, memory_mib=1, partitions=frozenset({"other"}))]
+    partition = PartitionPolicy(billing={"cpu": 1.0, "mem": 0.25 / 1_024, "node": 2.0, "gres/gpu": 9.0})
+    how = Multifactor(Weights(tres={"billing": 1_000.0}))
+    found = Claims(SitePolicy(how, partitions={"p": partition}), nodes).factors(0, ANN, JOB, None)
+    of_job, of_all = 4 + 0.25 * 1_000 / 1_024 + 2, 4 * (16 + 0.25 * 64 + 2)
+    assert found["tres"] == pytest.approx(1_000 * of_job / of_all, rel=1e-12)
+
+
+def test_of_several_partitions_the_best_counts() -> None:
+    both = Request(1, 4, 0, partitions=frozenset({"a", "b", "c"}))
+    partitions = {"a": PartitionPolicy(1, 9), "b": PartitionPolicy(2, 3), "c": PartitionPolicy(2, 7)}
+    how = Multifactor(Weights(partition=900))
+    site = Claims(SitePolicy(how, partitions=partitions), NODES)
+    claim: Any = site.of(ANN, both, None)
+    assert site.service.tier[claim] == 2
+    assert site.factors(0, ANN, both, None)["partition"] == 700
+
+
+def test_without_an_association_the_users_default_account_counts_unless_associations_are_enforced() -> None:
+    other = ANN._replace(account="elsewhere")
+    assert reason(claims(users={"own": JOBS}), other, ANN) == "AssocMaxJobsLimit"
+    assert reason(claims(enforces="associations"), other) == "InvalidAccount"
 
 
 def test_the_size_of_a_job_with_all_nodes_is_one_and_relative_to_time_in_one_minute() -> None:

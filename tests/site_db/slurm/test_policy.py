@@ -285,6 +285,33 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
     ]
 
 
+def test_limits_over_time_have_old_names_too_and_a_node_that_jobs_share_is_said_to_count_for_each(
+    tmp_path: Path,
+) -> None:
+    found = read(
+        tmp_path,
+        conf=("ClusterName=c",),
+        dump=("Cluster - 'c':GrpCPUMins=5:GrpCPURunMins=6:MaxCPUMinsPerJob=7:GrpNodes=3:MaxNodes=2",),
+    )
+    over_time, shared = "usage over time has no limits", "a node counts for each job, and in Slurm once for"
+    beginning = "sacctmgr.cfg, line 1: "
+    assert [note.replace(f"{tmp_path}/", "")[: len(beginning) + 100] for note in found.notes] == [
+        f"{beginning}{said} of the cluster, because {why}"[: len(beginning) + 100]
+        for said, why in (
+            ("ignored: GrpTRESMins=cpu=5", over_time),
+            ("ignored: GrpTRESRunMins=cpu=6", over_time),
+            ("ignored: MaxTRESMinsPerJob=cpu=7", over_time),
+            ("approximate: GrpTRES=node=3", f"{shared} all jobs that share it"),
+        )
+    ]
+
+
+def test_a_wall_time_of_0_is_a_limit_and_a_grace_time_of_0_says_nothing(tmp_path: Path) -> None:
+    found = read(tmp_path, conf=("ClusterName=c",), qos=("Name|GraceTime|MaxWall", "none|00:00:00|00:00:00"))
+    assert found.qualities["none"].job.wall_s == 0
+    assert not found.notes
+
+
 def test_without_slurm_conf_a_note_says_what_follows(tmp_path: Path) -> None:
     (note,) = read(tmp_path, dump=TREE).notes
     assert note.startswith(
