@@ -187,7 +187,8 @@ def test_a_policy_and_nodes_of_different_files_are_compared(folder: Path) -> Non
     conf = (
         "PriorityWeightAge=1\nSchedulerParameters=assoc_limit_stop\nPreemptMode=REQUEUE\n"
         "EnforcePartLimits=ALL\nPriorityWeightTRES=mem=1\nNodeName=n[1-2] CPUs=4\n"
-        "PartitionName=p Nodes=ALL MaxTime=5 AllowQos=high PriorityJobFactor=3\nPartitionName=typo PriorityTier=2\n"
+        "PartitionName=p Nodes=ALL MaxTime=5 AllowQos=high PriorityJobFactor=3\n"
+        "PartitionName=typo PriorityTier=2\n"
     )
     jobs = ((1, "u", "normal", "p", 90), (2, "u", "normal", "p,q", 90))
     log = of_accounting(folder, *jobs, conf=conf)
