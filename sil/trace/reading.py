@@ -177,15 +177,16 @@ def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({
 
 def difference(table: pl.DataFrame, schema: Schema) -> str | None:
     """The first column that is not as in `schema`, as a clause."""
-    for name in (*schema, *table.columns):
-        found, expected = table.schema.get(name), schema.get(name)
+    there = table.schema
+    for name in (*schema, *there):
+        found, expected = there.get(name), schema.get(name)
         if expected is None:
             return f"the column {printable(name)} is unknown"
         if found is None:
             return f"the column {name} is missing"
         if found != expected:
             return f"the column {name} has another type"
-    return None if table.columns == list(schema) else "the columns are in another order"
+    return None if [*there] == [*schema] else "the columns are in another order"
 
 
 def unpacked_table(file: pq.ParquetFile) -> pl.DataFrame:
