@@ -17,7 +17,16 @@ from pydantic import Field, field_validator, model_validator
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in
+from sil.settings.log_events import (
+    Command,
+    Events,
+    JobArray,
+    NodeEvent,
+    NodesReserved,
+    NodesUpdated,
+    OfJob,
+    jobs_in,
+)
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.formats import is_whole
@@ -77,6 +86,12 @@ class Drain(OfNodes):
     reason: Text = "maintenance"
 
 
+class Downtime(Drain):
+    """From `at` on, the nodes are down: their runs end, and their jobs wait again."""
+
+    reason: Text = "outage"
+
+
 class Reservation(Table):
     """Nodes for some users or accounts, known to the controller from `at` on."""
 
@@ -101,6 +116,7 @@ class EventsFile(Table):
     submission: tuple[Submission, ...] = ()
     array: tuple[Array, ...] = ()
     drain: tuple[Drain, ...] = ()
+    outage: tuple[Downtime, ...] = ()
     resume: tuple[OfNodes, ...] = ()
     reservation: tuple[Reservation, ...] = ()
     cancel: tuple[AtATime, ...] = ()
@@ -118,7 +134,9 @@ def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
     """As `read_events`; `path` is for the message."""
     reader = _Reader(log)
     commands = sorted(reader.commands(file), key=lambda command: command.at_s)
-    found = Events(tuple(commands), tuple(reader.arrays(file.array)), reader.options(file.submission))
+    on_nodes = sorted(reader.on_nodes(file), key=lambda event: event.at_s)
+    arrays, options = tuple(reader.arrays(file.array)), reader.options(file.submission)
+    found = Events(tuple(on_nodes), tuple(commands), arrays, options)
     if reader.mistakes:
         raise invalid(path, reader.mistakes)
     return found
@@ -132,20 +150,6 @@ class _Reader:
         self.mistakes: list[tuple[Location, str]] = []
 
     def commands(self, file: EventsFile) -> Iterator[Command]:
-        for k, drain in enumerate(file.drain):
-            of = f"NodeName={drain.nodes}"
-            at_s = self._second(drain.at, ("drain", k, "at"))
-            yield Command(at_s, ("scontrol", "update", of, "State=DRAIN", f"Reason={drain.reason}"))
-            if drain.until is not None:
-                until_s = self._second(drain.until, ("drain", k, "until"))
-                if until_s <= at_s:
-                    self.mistakes.append((("drain", k, "until"), "until is not after at"))
-                yield Command(until_s, ("scontrol", "update", of, "State=RESUME"))
-        for k, resume in enumerate(file.resume):
-            at_s = self._second(resume.at, ("resume", k, "at"))
-            yield Command(at_s, ("scontrol", "update", f"NodeName={resume.nodes}", "State=RESUME"))
-        for k, reservation in enumerate(file.reservation):
-            yield self._reservation(reservation, k)
         for name, program in (
             ("cancel", ("scancel",)),
             *((name, ("scontrol", name)) for name in ("hold", "release", "requeue")),
@@ -159,7 +163,23 @@ class _Reader:
                         self.mistakes.append(((name, k, "at"), sentence))
                     yield Command(at_s, (*program, OfJob(row["job"])))
 
-    def _reservation(self, given: Reservation, k: int) -> Command:
+    def on_nodes(self, file: EventsFile) -> Iterator[NodeEvent]:
+        states = (("drain", file.drain, "DRAIN"), ("outage", file.outage, "DOWN"))
+        for key, table, state in states:
+            for k, given in enumerate(table):
+                at_s = self._second(given.at, (key, k, "at"))
+                yield NodesUpdated(at_s, given.nodes, state, given.reason)
+                if given.until is not None:
+                    until_s = self._second(given.until, (key, k, "until"))
+                    if until_s <= at_s:
+                        self.mistakes.append(((key, k, "until"), "until is not after at"))
+                    yield NodesUpdated(until_s, given.nodes, "RESUME")
+        for k, resume in enumerate(file.resume):
+            yield NodesUpdated(self._second(resume.at, ("resume", k, "at")), resume.nodes, "RESUME")
+        for k, reservation in enumerate(file.reservation):
+            yield self._reservation(reservation, k)
+
+    def _reservation(self, given: Reservation, k: int) -> NodesReserved:
         start_s = self._second(given.start, ("reservation", k, "start"))
         end_s = self._second(given.end, ("reservation", k, "end"))
         if end_s <= start_s:
@@ -167,14 +187,8 @@ class _Reader:
         at_s = self._second(given.at, ("reservation", k, "at"))
         if at_s > start_s:
             self.mistakes.append((("reservation", k, "at"), "at is after start: it would begin in the past"))
-        who = [f"Accounts={','.join(given.accounts)}"] if given.accounts else []
-        if given.users or not who:
-            who.append(f"Users={','.join(given.users or ('root',))}")
-        where = f"Nodes={given.nodes}" if given.nodes is not None else f"NodeCnt={given.n_nodes}"
-        flags = [f"Flags={','.join(given.flags)}"] if given.flags else []
-        name = f"ReservationName={given.name or f'reservation{k + 1}'}"
-        times: list[str | OfJob | AtSecond] = [AtSecond("StartTime", start_s), AtSecond("EndTime", end_s)]
-        return Command(at_s, ("scontrol", "create", "reservation", name, *times, where, *who, *flags))
+        name, nodes = given.name or f"reservation{k + 1}", given.nodes or given.n_nodes or 0
+        return NodesReserved(at_s, name, start_s, end_s, nodes, given.users, given.accounts, given.flags)
 
     def arrays(self, arrays: Iterable[Array]) -> Iterator[JobArray]:
         of_arrays: set[int] = set()

@@ -34,6 +34,32 @@ class Command(NamedTuple):
         return next((word.number for word in self.words if isinstance(word, OfJob)), None)
 
 
+class NodesUpdated(NamedTuple):
+    """Nodes, as a host list, get a state: DRAIN (no job starts there), DOWN (their runs end, too, and their
+    jobs wait again) or RESUME."""
+
+    at_s: float
+    nodes: str
+    state: str
+    reason: str = ""
+
+
+class NodesReserved(NamedTuple):
+    """A reservation, known from `at_s` on. `nodes` are a host list, or how many."""
+
+    at_s: float
+    name: str
+    start_s: float
+    end_s: float
+    nodes: str | int
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+NodeEvent = NodesUpdated | NodesReserved
+
+
 class JobArray(NamedTuple):
     jobs: tuple[int, ...]
     at_once: int | None
@@ -41,9 +67,10 @@ class JobArray(NamedTuple):
 
 @dataclass(frozen=True)
 class Events:
-    """`commands` in order of time; `options` of the submissions of jobs, by number. In a dependency, jobs
-    have the numbers of the log."""
+    """`on_nodes` and `commands` in order of time; `options` of the submissions of jobs, by number. In a
+    dependency, jobs have the numbers of the log."""
 
+    on_nodes: tuple[NodeEvent, ...] = ()
     commands: tuple[Command, ...] = ()
     arrays: tuple[JobArray, ...] = ()
     options: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)

@@ -27,7 +27,7 @@ from sil.slurm.runs import (
     LaunchedJobs,
     Timers,
 )
-from sil.slurm.submissions import Submissions, name_in, rejection
+from sil.slurm.submissions import Submissions, commands_of, name_in, rejection
 from sil.world.events import SimClock
 from sil.world.guard.scheduler import Guard
 from sil.world.machines.execution import SimDispatcher
@@ -85,7 +85,7 @@ class SlurmManager(ResourceManager):
         """The time to which the controller is to be followed, whatever happens then in the world."""
         self._idle_since_s = self._round_at_s = 0.0
         self._n_in_vain = 0
-        for command in jobs.events.commands:
+        for command in commands_of(jobs.events):
             self.appoint(command.at_s, partial(self._due.append, command))
         controller.begin(layout.nodes, self._starts_at_s)
 

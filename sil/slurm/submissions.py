@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
-from sil.settings.log_events import AtSecond, Command, Events, JobArray, OfJob, jobs_in, with_names
+from sil.settings.log_events import (
+    AtSecond,
+    Command,
+    Events,
+    JobArray,
+    NodeEvent,
+    NodesUpdated,
+    OfJob,
+    jobs_in,
+    with_names,
+)
 from sil.slurm.layout import CannotRequest, Layout
 from sil.slurm.protocol.records import ReturnCode, ReturnCodeWithText
 from sil.slurm.protocol.releases import reason
@@ -151,6 +161,25 @@ class Submissions:
 
     def user_id(self, job: Job) -> int:
         return self._user_ids[job.user]
+
+
+def commands_of(events: Events) -> list[Command]:
+    """What Slurm is told at which time, in order of time; of one time, nodes come first."""
+    return sorted((*map(_command, events.on_nodes), *events.commands), key=lambda command: command.at_s)
+
+
+def _command(event: NodeEvent) -> Command:
+    if isinstance(event, NodesUpdated):
+        why = [f"Reason={event.reason}"] if event.reason else []
+        words = "scontrol", "update", f"NodeName={event.nodes}", f"State={event.state}", *why
+        return Command(event.at_s, words)
+    times = AtSecond("StartTime", event.start_s), AtSecond("EndTime", event.end_s)
+    where = f"NodeCnt={event.nodes}" if isinstance(event.nodes, int) else f"Nodes={event.nodes}"
+    users = event.users or (() if event.accounts else ("root",))
+    lists = {"Accounts": event.accounts, "Users": users, "Flags": event.flags}
+    who = [f"{key}={','.join(names)}" for key, names in lists.items() if names]
+    named = f"ReservationName={event.name}"
+    return Command(event.at_s, ("scontrol", "create", "reservation", named, *times, where, *who))
 
 
 def name_in(number: int, index: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from scheduler import UserError
 from sil.rehearsal.month import LEAD_S, WAITED, Month
+from sil.slurm.submissions import commands_of
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.sacct.reader import DEPENDENT, ELIGIBLE, RESERVED, UNFINISHED
 from tests.sil.rehearsal.months import ORIGIN_S, month, row, written
@@ -135,7 +136,7 @@ def test_drains_and_reservations_that_sacctmgr_lists_happen_again(tmp_path: Path
         row("3", 2_000, 7_300, 7_400, reservation="other"),
         row("4", 20_000, 20_000, 21_000),
     )
-    words = [" ".join(map(str, command.words[:3])) for command in found.events.commands]
+    words = [" ".join(map(str, command.words[:3])) for command in commands_of(found.events)]
     assert words == [
         "scontrol update NodeName=n4",
         "scontrol create reservation",
@@ -143,7 +144,7 @@ def test_drains_and_reservations_that_sacctmgr_lists_happen_again(tmp_path: Path
         "scontrol update NodeName=n2",
     ]
     assert found.events.options[2]["reservation"] == "course"
-    assert "Users=ann" in found.events.commands[1].words
+    assert "Users=ann" in commands_of(found.events)[1].words
     assert found.causes[RESERVED] == {3}
 
 

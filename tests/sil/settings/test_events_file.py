@@ -9,6 +9,7 @@ import pytest
 
 from sil.settings.events_file import read_events
 from sil.settings.log_events import AtSecond, Command, JobArray, OfJob, with_names
+from sil.slurm.submissions import commands_of
 from sil.workload.job_log import JobLog
 from site_db.files.input_errors import InvalidFile
 
@@ -35,24 +36,32 @@ def test_events_become_commands_in_order_of_time(tmp_path: Path) -> None:
         hold = [{ at = 10.5, jobs = 2 }]
         """
     )
-    assert read_events(path, log_of(DATED)).commands == (
+    assert commands_of(read_events(path, log_of(DATED))) == [
         Command(10.0, ("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=maintenance")),
         Command(10.5, ("scontrol", "hold", OfJob(2))),
         Command(30.0, ("scontrol", "update", "NodeName=n[1-2]", "State=RESUME")),
         Command(30.0, ("scancel", OfJob(3))),
         Command(30.0, ("scancel", OfJob(4))),
-    )
+    ]
 
 
 def test_a_reservation_is_made_for_somebody(tmp_path: Path) -> None:
     path = tmp_path / "events.toml"
     path.write_text("reservation = [{ start = 100, end = 200, n_nodes = 2, flags = ['MAINT'] }]")
-    (command,) = read_events(path, log_of()).commands
+    (command,) = commands_of(read_events(path, log_of()))
     assert command.words[3:] == (
         "ReservationName=reservation1",
         *(AtSecond("StartTime", 100.0), AtSecond("EndTime", 200.0)),
         *("NodeCnt=2", "Users=root", "Flags=MAINT"),
     )
+
+
+def test_an_outage_puts_nodes_down_and_brings_them_back(tmp_path: Path) -> None:
+    path = tmp_path / "events.toml"
+    path.write_text("outage = [{ at = 10, until = 20, nodes = 'n1' }]")
+    down, back = commands_of(read_events(path, log_of()))
+    assert down == Command(10.0, ("scontrol", "update", "NodeName=n1", "State=DOWN", "Reason=outage"))
+    assert back == Command(20.0, ("scontrol", "update", "NodeName=n1", "State=RESUME"))
 
 
 def test_arrays_and_options_are_those_of_submissions(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def outcome_of(
         sorted({job.user for job in jobs}),
         lambda job: job.estimate_s or numbered[job.id].run_s,
         monitor=NodeStates(world.monitor),
-        events=Events(tuple(commands), tuple(arrays), {k: job.options for k, job in numbered.items()}),
+        events=Events((), tuple(commands), tuple(arrays), {k: job.options for k, job in numbered.items()}),
     )
     simulation.run(managed_by(named, slurm, world.dispatcher, Guard(world.clock, 60.0)))
     facts = world.trace.frame(0, 0, name)

@@ -143,7 +143,7 @@ def test_its_time_is_charged_if_it_is_measured(tmp_path: Path) -> None:
 def test_backfilling_ends_at_its_time_limit_if_its_time_is_charged(tmp_path: Path) -> None:
     deep = [(10, 600, 8, 1200)] * 100
     log = log_of(rows((0, 300, 15, 600), (5, 300, 16, 600), *deep, (10, 5, 1, 60)), 16)
-    cancelled = Events((Command(250.0, ("scancel", "--state=PENDING")),))
+    cancelled = Events(commands=(Command(250.0, ("scancel", "--state=PENDING")),))
     free, limited, unlimited = (
         starts_under(
             f"slurm (SchedulerParameters=bf_max_time={limit_s},bf_max_job_test=5000,default_queue_depth=2)",
