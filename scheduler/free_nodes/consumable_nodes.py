@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.arrays import Floats, Ints, Ints2
-from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
+from scheduler.core.codes import CONSERVATIVE, FCFS, NONE, QueueCodes
 from scheduler.free_nodes.identical_nodes import NodesInUse, Waiting
-from scheduler.model import Job, JobId, RunId, Share, Start
+from scheduler.model import ANYONE, Job, JobId, RunId, Share, Start
 from scheduler.node_request import Node, Request
 from scheduler.node_resources.core.codes import NODE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.core.reserving import ReservingRule
+from scheduler.node_resources.core.two_passes import TwoPassRule
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.priority.claims import Claimant, Claims
+from scheduler.priority.policy import BackfillParameters
 
 T = TypeVar("T", np.int64, np.float64)
 
@@ -122,6 +124,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         if claims is not None:
             self.queue.service = claims.service
         self.waiting = WaitingRequests(self.queue)
+        self._users = {ANYONE: NONE}
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
         assert request is not None
@@ -130,6 +133,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             assert isinstance(claim, int), "it was admitted"
             self.queue.service.next_claim = claim
         self.queue.next_rank = rank
+        self.queue.next_user = self._users.setdefault(job.user, len(self._users) - 1)
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
 
     def within_limits(self, job: Job, request: Request) -> bool:
@@ -209,30 +213,42 @@ class EasyPasses:
 
 
 class ReservingPasses:
-    """Conservative backfilling. The reservations are kept from pass to pass."""
+    """Conservative backfilling, or Slurm's two schedulers; what is reserved is kept from pass to pass."""
 
-    def __init__(self, state: ConsumableNodes, selection: NodeSelection) -> None:
-        """Searches for reservations write to another state of the same nodes."""
+    def __init__(
+        self, state: ConsumableNodes, selection: NodeSelection, how: BackfillParameters | None = None
+    ) -> None:
+        """Searches for reservations write to another state of the same nodes. `how`: Slurm's parameters."""
         self.state, self._window = state, state.nodes.alongside()
-        self._placement = Placement(self._window, selection)
-        self._rule = ReservingRule(state.queue, self._placement)
+        self._placement, self._now = Placement(self._window, selection), Placement(state.nodes, selection)
+        self._plan = ReservingRule(state.queue, self._placement)
+        self._rule: ReservingRule | TwoPassRule = self._plan
+        if how is not None:
+            main = EasyRule(state.queue, self._now)
+            self._rule = TwoPassRule(state.queue, main, self._plan, how, plans_all=True)
         self._down: frozenset[int] = frozenset()
 
     def starts(self, now_s: float) -> tuple[Start, ...]:
-        """Reserve for each job, in order of service; the jobs whose time has come start."""
+        """The jobs that start, in order of service."""
         nodes = self.state.nodes
         self._window.total_requested = nodes.total_requested
         self._placement.begin()
+        self._now.begin()
         for node in sorted(nodes.down ^ self._down):
-            self._rule.toggle(node)
+            self._plan.toggle(node)
         self._down = frozenset(nodes.down)
-        return _starts(self.state, self._rule.decide(FCFS, CONSERVATIVE, now_s), now_s)
+        try:
+            return _starts(self.state, self._rule.decide(FCFS, CONSERVATIVE, now_s), now_s)
+        finally:
+            if self._rule.takes:
+                self.state.queue.undo()
 
     @property
     def starts_s(self) -> list[float]:
         """The reserved start of each waiting job, in order; infinite for those that start or have none."""
-        return [self._rule.start_s[slot] for slot in self.state.waiting.slots.tolist()]
+        return [self._plan.start_s[slot] for slot in self.state.waiting.slots.tolist()]
 
     @property
-    def first_reserved_s(self) -> float:
-        return self._rule.first_reserved_s if len(self.state.waiting) else inf
+    def asks_again_s(self) -> float:
+        """When to decide again, though nothing happens; infinite = never."""
+        return self.state.queue.asks_again_s if len(self.state.waiting) else inf

@@ -182,7 +182,7 @@ class Conservative:
             if self._passes is None or self._passes.state is not nodes:
                 self._passes = ReservingPasses(problem.free_nodes, selection_by_name(self.selection))
             starts = self._passes.starts(now_s)
-            starts_s, first_s = self._passes.starts_s, self._passes.first_reserved_s
+            starts_s, first_s = self._passes.starts_s, self._passes.asks_again_s
         reasons = AllOthers(
             n, starts, RESERVED, lambda i: problem.in_line(i, starts, reserved_for(starts_s[i]))
         )

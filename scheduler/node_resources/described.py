@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from scheduler.core.arrays import Ints
+from scheduler.core.arrays import Flags, Ints
 from scheduler.messages import counted
 from scheduler.node_request import (
     Node,
@@ -47,6 +47,8 @@ class DescribedNodes:
         self.total_requested = 0
         self.down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
+        self._pools: dict[frozenset[str], Flags] = {}
+        """The nodes of the partitions that requests name."""
         self._alike = alike(nodes)
         self._usable_alike = _usable_alike(self.all)
 
@@ -129,7 +131,17 @@ class DescribedNodes:
         for node, which in self._usable_alike:
             eligible[which] = request.may_use(node)
         eligible[list(self.down)] = False
-        return self.kinds.add(need, gpus, most, request.exclusive, eligible)
+        return self.kinds.add(need, gpus, most, request.exclusive, eligible, self._pool(request.partitions))
+
+    def _pool(self, partitions: frozenset[str]) -> int:
+        """The number of the pool of some partitions' nodes."""
+        if partitions not in self._pools:
+            self._pools[partitions] = np.zeros(len(self.all), np.bool_)
+            for node, which in self._usable_alike:
+                self._pools[partitions][which] = not partitions or bool(partitions & node.partitions)
+            pools = np.array([*self._pools.values()])
+            self.kinds.overlap = (pools @ pools.T).view(np.uint8)
+        return list(self._pools).index(partitions)
 
 
 def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 
 PARENT = -1
@@ -126,6 +126,47 @@ class PartitionPolicy:
     job_factor: int = 1
     qos: str = ""
     billing: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class BackfillParameters:
+    """Slurm's `SchedulerParameters`, with its defaults; 0 = no limit, unless said otherwise.
+
+    * `default_queue_depth`: the jobs that the main scheduler tests at each event; `sched_interval`: the
+      seconds after which it tests all.
+    * `bf_interval`: the seconds from a cycle of backfilling to the next; 0 = one at each event.
+    * `bf_window`: how far, in minutes, a reservation may be ahead. `bf_resolution`: the seconds to which
+      reservations are rounded down; 0 = they are exact.
+    * `bf_max_job_test`: the jobs that are tested in a cycle; 0 = no backfilling. `bf_max_job_start`: those
+      that are started.
+    * `bf_max_job_user`, `bf_max_job_part`, `bf_max_job_assoc`: the jobs of a user, of a partition and of an
+      association that a cycle tests.
+    * `bf_job_part_count_reserve`: the first jobs of each partition that get reservations. Others start only
+      if they can now.
+    * `bf_min_age_reserve`: the seconds for which a job has to wait before it can delay others.
+    * `reserve`: whether a reservation is for whole `nodes`, as in Slurm, or for the `parts` that a job uses.
+    """
+
+    default_queue_depth: int = 100
+    sched_interval: int = 60
+    bf_interval: int = 30
+    bf_window: int = 1440
+    bf_resolution: int = 60
+    bf_max_job_test: int = 500
+    bf_max_job_start: int = 0
+    bf_max_job_user: int = 0
+    bf_max_job_part: int = 0
+    bf_max_job_assoc: int = 0
+    bf_job_part_count_reserve: int = 0
+    bf_min_age_reserve: int = 0
+    reserve: str = "nodes"
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if isinstance(value := getattr(self, each.name), int) and value < 0:
+                raise ValueError(f"{each.name} is {value}; expected at least 0")
+        if self.reserve not in ("nodes", "parts"):
+            raise ValueError(f"reserve is '{self.reserve}'; expected nodes or parts")
 
 
 @dataclass(frozen=True)

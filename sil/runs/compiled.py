@@ -16,10 +16,12 @@ from scheduler.core.arrays import MIN_SIZE
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.rigid import Conservative, Rigid
+from scheduler.free_nodes.slurm_backfill import SlurmBackfill
 from scheduler.managers.queues import never_fits
 from scheduler.node_request import Request
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.priority.claims import Claimant, Claims
+from scheduler.priority.policy import BackfillParameters
 from sil.runs.under_test import InProcess, UnderTest
 from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
@@ -68,6 +70,8 @@ class CompiledReplay:
     """The node selection, for nodes that differ."""
     columns: Sequence[str] = (*SCHEMA,)
     """The columns of a trace that facts have."""
+    how: BackfillParameters | None = None
+    """The parameters of Slurm's schedulers."""
 
     @classmethod
     def of(
@@ -76,16 +80,18 @@ class CompiledReplay:
         """The replay under a scheduler; or why it cannot be compiled."""
         if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
             return "only built-in schedulers for free nodes are compiled"
-        made = scheduler.spec.make()
+        made, how = scheduler.spec.make(), None
         if isinstance(made, Rigid):
             policy = QueueCodes(made.ordering.code, made.backfilling.code)
         elif isinstance(made, Conservative):
             policy = QueueCodes(FCFS, CONSERVATIVE, always_called=True)
+        elif isinstance(made, SlurmBackfill) and log.cluster is not None:
+            policy, how = QueueCodes(FCFS, CONSERVATIVE, always_called=True), made
         else:
             return "it is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
             return f"node selection '{made.selection}' is not compiled"
-        return cls(log, policy, order, estimates, made.selection)
+        return cls(log, policy, order, estimates, made.selection, how=how)
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
@@ -110,7 +116,7 @@ class CompiledReplay:
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
         if self.log.cluster is None:
             return _on_processors(self.log, arriving, self.policy)
-        return _on_nodes(self.log, arriving, self.policy, self.selection)
+        return _on_nodes(self.log, arriving, self.policy, self.selection, self.how)
 
 
 def _is_compiled(selection: str) -> bool:
@@ -135,7 +141,9 @@ def _on_processors(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes) -> C
     return CompiledLog(jobs, queue, names_of(log, arriving, of_all, refusals))
 
 
-def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection: str) -> CompiledLog:
+def _on_nodes(
+    log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection: str, how: BackfillParameters | None
+) -> CompiledLog:
     """The log must have a cluster, and its jobs requests."""
     from scheduler.node_resources.described import DescribedNodes, RequestAdmission
     from scheduler.node_resources.selection import selection_by_name
@@ -190,7 +198,7 @@ def _on_nodes(log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = queue_on_nodes(nodes, selection_by_name(selection), policy)
+    queue = queue_on_nodes(nodes, selection_by_name(selection), policy, how)
     if claims is not None:
         queue.service = claims.service
     return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims)

@@ -34,8 +34,8 @@ RULES_WITHOUT_ONE_JOB = {
     "problem-untouched",
 }
 SLOW = ("optimal", "pjs_optimal", "gsa")
-ON_FREE_NODES = sorted(registry.ON_FREE_NODES.keys() - {"rigid"})
-"""By default, that one is fcfs."""
+ON_FREE_NODES = sorted(registry.ON_FREE_NODES.keys() - {"rigid", "slurm_backfill"})
+"""By default, the first left out is fcfs; the second is for nodes of which jobs use parts."""
 BUILT_IN = {
     Kind.MAPPING: [*registry.ON_MACHINES],
     Kind.TIME_SHARED: [
@@ -51,6 +51,8 @@ BUILT_IN = {
         "rigid(backfilling=easy, selection=best_fit)",
         "rigid(backfilling=easy_sjbf, selection=fgd)",
         "conservative(selection=worst_fit)",
+        "slurm_backfill",
+        "slurm_backfill(bf_interval=0, bf_resolution=0, reserve=parts, selection=best_fit)",
     ],
 }
 FAULTY: dict[str, dict[type, str]] = {

@@ -34,6 +34,8 @@ cdef class EasyRule(StartRule):
     cdef long[::1] by_end
     cdef Py_ssize_t n_delaying
     cdef long[::1] delaying_kind, delaying_chunks
+    cdef void begin(self) except *
+    cdef Py_ssize_t end(self) noexcept
     cdef void take(self, Py_ssize_t slot, bint is_backfilling) except *
     cdef void place(self, Py_ssize_t slot) noexcept
     cdef void note_end(self, Py_ssize_t x) noexcept

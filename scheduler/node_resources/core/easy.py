@@ -143,11 +143,22 @@ class EasyRule(StartRule):
         self.n_delaying = 0
         self.delaying_kind, self.delaying_chunks = integers(MAX_DELAYING), integers(MAX_DELAYING)
 
-    def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
-        q, x = self.queue, 0
+    def begin(self) -> None:
+        """Begin a pass, in which no job has started."""
+        q = self.queue
         q.rows.n, q.n_placed, self.reserved_s = 0, 0, inf
         if q.n_slots > self.is_out.shape[0]:
             self.is_out, self.by_end = larger(self.is_out, q.n_slots), larger(self.by_end, q.n_slots)
+
+    def end(self) -> int:
+        """End a pass. Returns the number of jobs that start."""
+        for x in range(self.queue.n_placed):
+            self.is_out[self.queue.placed[x]] = False
+        return self.queue.n_placed
+
+    def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
+        q, x = self.queue, 0
+        self.begin()
         order = q.by_estimate if ordering == SJF else q.in_order
         while x < q.n_waiting:
             slot = order[x]
@@ -164,9 +175,7 @@ class EasyRule(StartRule):
             self.reserved_s = self.reserve(first, now_s)
             self.backfill(q.by_estimate if backfilling == SHORTEST_FIRST else q.in_order, now_s)
             self.is_out[first] = False
-        for x in range(q.n_placed):
-            self.is_out[q.placed[x]] = False
-        return q.n_placed
+        return self.end()
 
     def take(self, slot: int, is_backfilling: bool) -> None:
         """Choose and take what a job uses."""

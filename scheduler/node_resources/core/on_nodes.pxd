@@ -16,7 +16,7 @@ cdef class Held:
     cdef void let_go(self, long first) noexcept
 
 cdef class StartRule:
-    cdef bint takes
+    cdef readonly bint takes
     cpdef Py_ssize_t decide(self, int ordering, int backfilling, double now_s) except -1
 
 cdef class OnNodes(Queue):
@@ -27,9 +27,9 @@ cdef class OnNodes(Queue):
     cdef public StartRule rule
     cdef public Service service
     cdef public bint is_reordered
-    cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after, priority
+    cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after, priority, user
     cdef readonly double[::1] estimate_s
-    cdef public long next_rank
+    cdef public long next_rank, next_user
     cdef long n_tickets
     cdef public Py_ssize_t n_placed
     cdef bint comes_first(self, long a, long b) noexcept

@@ -76,11 +76,11 @@ class StartRule:
 class OnNodes(Queue):
     """By slot: the kind of a job's request and its number of chunks; a run's first row in `held`; a `ticket`
     that no other job has had in this slot; the rank of the job's queue, 0 for the one served first; the
-    priority of a waiting job in its queue.
+    number of its user, or NONE; the priority of a waiting job in its queue.
 
     The slots of waiting jobs are `in_order` of queue, priority, arrival and number, and `by_estimate`: of
-    queue, estimate, arrival and number. `next_rank` is that of the next job which arrives. `is_reordered`:
-    jobs changed places since reservations were made.
+    queue, estimate, arrival and number. `next_rank` and `next_user` are those of the next job which arrives.
+    `is_reordered`: jobs changed places since reservations were made.
 
     Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
     """
@@ -93,6 +93,7 @@ class OnNodes(Queue):
         self.in_order, self.by_estimate = integers(MIN_SIZE), integers(MIN_SIZE)
         self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
+        self.next_user, self.user = NONE, integers(MIN_SIZE)
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
 
     def make_room(self, n_slots: int) -> None:
@@ -100,7 +101,7 @@ class OnNodes(Queue):
         self.kind, self.chunks = larger(self.kind, n_slots), larger(self.chunks, n_slots)
         self.first_row, self.ticket = larger(self.first_row, n_slots), larger(self.ticket, n_slots)
         self.rank, self.estimate_s = larger(self.rank, n_slots), larger(self.estimate_s, n_slots)
-        self.priority = larger(self.priority, n_slots)
+        self.priority, self.user = larger(self.priority, n_slots), larger(self.user, n_slots)
         self.in_order, self.by_estimate = larger(self.in_order, n_slots), larger(self.by_estimate, n_slots)
         self.placed, self.after = larger(self.placed, n_slots), larger(self.after, n_slots)
 
@@ -121,7 +122,7 @@ class OnNodes(Queue):
         rank, ranks, estimates_s = self.next_rank, self.rank, self.estimate_s
         self.kind[slot], self.chunks[slot], ranks[slot], estimates_s[slot] = kind, size, rank, estimate_s
         self.n_tickets += 1
-        self.ticket[slot] = self.n_tickets
+        self.ticket[slot], self.user[slot] = self.n_tickets, self.next_user
         self.nodes.make_room()
         self.service.arrives(slot, self.began_s[slot])
         self.priority[slot] = NONE

@@ -40,6 +40,8 @@ cdef class ReservingRule(StartRule):
     cdef long[:, ::1] alike_request
     cdef double[:, ::1] alike_s
     cdef long n_passes
+    cdef double slot_s, margin_s
+    cdef long whole, all_gpus
     cdef long[::1] runs, run_of, use_of, seen
     cdef void make_room(self) except *
     cpdef void toggle(self, long node) except *
@@ -60,7 +62,9 @@ cdef class ReservingRule(StartRule):
     cdef double not_before_others_s(self, long k, long chunks, double takes_s, double now_s) noexcept
     cdef void note_alike(self, long k, long chunks, double takes_s, double start_s) noexcept
     cdef void keep(self, Py_ssize_t begins, Py_ssize_t after, double now_s) except *
-    cdef double new_start_s(self, Py_ssize_t slot, double now_s) noexcept
+    cdef double new_start_s(self, Py_ssize_t slot, double before_s, double now_s) noexcept
     cdef double earlier_start_s(self, Py_ssize_t slot, double now_s) except *
+    cdef void choose(self, Py_ssize_t slot, double start_s, double end_s) except *
+    cdef long use_rows(self, long kind, Py_ssize_t begin, Py_ssize_t after) except -2
     cdef void reserve(self, Py_ssize_t slot, double start_s) except *
     cdef void start_due(self, double now_s) except *

@@ -62,6 +62,9 @@ class ReservingRule(StartRule):
     * By the first row of a run in `held` of the queue: `run_of` is the run in the timeline, or NONE; its
       first use; and the last pass in which it ran. `runs` are these rows.
     * `freed` since the last pass, `moved`: by reservations that left their place in this pass.
+    * Reservations begin and end with slots of time, `slot_s` long, unless that is 0; a job needs what it uses
+      for `margin_s` longer than its run time; and if `whole` is a kind of request, reservations are of that
+      kind, which takes whole nodes with `all_gpus`.
     * `alike`: kind and chunks of jobs that reserved in this pass for the first time, run time and start.
     """
 
@@ -80,6 +83,8 @@ class ReservingRule(StartRule):
         self.alike_request = np.zeros((MAX_ALIKE, 2), np.int64)
         self.alike_s, self.n_alike = np.zeros((MAX_ALIKE, 2)), 0
         self.all_stay, self.n_passes = True, 0
+        self.slot_s, self.margin_s = 0.0, 0.0
+        self.whole, self.all_gpus = NONE, (1 << self.nodes.n_gpus) - 1
 
     def make_room(self) -> None:
         """Make room for all slots and kinds of requests, and for what runs hold."""
@@ -278,7 +283,7 @@ class ReservingRule(StartRule):
     def look_for_start_s(self, slot: int, from_s: float, before_s: float, now_s: float) -> float:
         """See `Search.earliest_s`; also notes how many chunks of the job fit earlier."""
         q = self.queue
-        k, chunks, takes_s = q.kind[slot], q.chunks[slot], q.estimate_s[slot]
+        k, chunks, takes_s = q.kind[slot], q.chunks[slot], q.estimate_s[slot] + self.margin_s
         start_s = self.search.earliest_s(k, chunks, from_s, takes_s, before_s, now_s)
         self.most[slot] = max(self.most[slot], min(self.search.most, chunks - 1))
         return start_s
@@ -326,15 +331,15 @@ class ReservingRule(StartRule):
             t.give_up(first)
             self.reserve(slot, self.look_for_start_s(slot, from_s, inf, now_s))
 
-    def new_start_s(self, slot: int, now_s: float) -> float:
-        """The first reservation of a job."""
+    def new_start_s(self, slot: int, before_s: float, now_s: float) -> float:
+        """The first reservation of a job; infinite if not before a time."""
         q, start_s = self.queue, inf
         k, chunks, takes_s = q.kind[slot], q.chunks[slot], q.estimate_s[slot]
         from_s = self.not_before_others_s(k, chunks, takes_s, now_s)
         self.most[slot] = chunks - 1 if from_s > now_s else 0
-        if from_s < inf:
-            start_s = self.look_for_start_s(slot, from_s, inf, now_s)
-            self.note_alike(k, chunks, takes_s, start_s)
+        if from_s < before_s:
+            start_s = self.look_for_start_s(slot, from_s, before_s, now_s)
+            self.note_alike(k, chunks, takes_s, min(start_s, before_s))
         return start_s
 
     def earlier_start_s(self, slot: int, now_s: float) -> float:
@@ -362,13 +367,16 @@ class ReservingRule(StartRule):
             t.put_in(first, before_s, before_s + takes_s)
         return inf
 
-    def reserve(self, slot: int, start_s: float) -> None:
-        """Reserve the best nodes for a job from a time on; after a search that found it."""
-        q, t, nodes, ranking, rows = self.queue, self.timeline, self.nodes, self.ranking, self.queue.rows
-        self.start_s[slot] = start_s
-        if start_s == inf:
-            return
-        kind, end_s = q.kind[slot], start_s + q.estimate_s[slot]
+    def choose(self, slot: int, start_s: float, end_s: float) -> None:
+        """Add the best nodes for a job between two times to the rows, after a search that found it."""
+        q, t, nodes, ranking, kind = (
+            self.queue,
+            self.timeline,
+            self.nodes,
+            self.ranking,
+            self.queue.kind[slot],
+        )
+        begin = q.rows.n
         if ranking.selection != FIRST_FIT:  # where a chunk fits, scores are to be computed again
             for n in range(nodes.n_nodes):
                 if nodes.fit[kind, n] > 0:
@@ -376,15 +384,37 @@ class ReservingRule(StartRule):
                         t.write_gpu_chunks(n, start_s, end_s)
                     nodes.has_changed(n)
             nodes.seen[kind] = nodes.clock
-        rows.n = 0
         ranking.make_current(kind)
-        ranking.choose(kind, q.chunks[slot], rows)
-        ranking.take_rows(kind, rows, 0)
+        ranking.choose(kind, q.chunks[slot], q.rows)
+        ranking.take_rows(kind, q.rows, begin)
+
+    def use_rows(self, kind: int, begin: int, after: int) -> int:
+        """New uses of what these rows state, or of their whole nodes, by the first one."""
+        t, rows = self.timeline, self.queue.rows
         use = t.use_of_site(kind)
-        for x in range(rows.n - 1, -1, -1):
-            use = t.new_use(rows.node[x], rows.chunks[x], rows.gpus[x], kind, use)
-        t.put_in(use, start_s, end_s)
-        self.first_use[slot] = use
+        for x in range(after - 1, begin - 1, -1):
+            chunks, gpus = rows.chunks[x], rows.gpus[x]
+            if kind == self.whole:
+                chunks, gpus = 1, self.all_gpus
+            use = t.new_use(rows.node[x], chunks, gpus, kind, use)
+        return use
+
+    def reserve(self, slot: int, start_s: float) -> None:
+        """Reserve the best nodes for a job from a time on; after a search that found it."""
+        q, kind, begin = self.queue, self.whole, self.queue.rows.n
+        self.start_s[slot] = start_s
+        if start_s == inf:
+            return
+        end_s = start_s + q.estimate_s[slot]
+        self.choose(slot, start_s, end_s)
+        if kind == NONE:
+            kind = q.kind[slot]
+        self.first_use[slot] = self.use_rows(kind, begin, q.rows.n)
+        q.rows.n = begin
+        if self.slot_s > 0.0:
+            start_s = start_s // self.slot_s * self.slot_s
+            end_s = max(end_s // self.slot_s * self.slot_s, start_s + self.slot_s)
+        self.timeline.put_in(self.first_use[slot], start_s, end_s)
 
     def start_due(self, now_s: float) -> None:
         """Write the jobs whose time has come to `placed` of the queue, and what they use to `rows`."""
@@ -426,7 +456,7 @@ class ReservingRule(StartRule):
                         self.start_s[slot] = inf
                     continue
                 if self.start_s[slot] == inf:
-                    self.reserve(slot, self.new_start_s(slot, now_s))
+                    self.reserve(slot, self.new_start_s(slot, inf, now_s))
                 elif self.start_s[slot] != now_s and self.freed.n > 0:
                     start_s = self.earlier_start_s(slot, now_s)
                     if start_s < inf:

@@ -7,9 +7,10 @@ cdef Py_ssize_t FREE
 cdef class Kinds:
     cdef readonly Py_ssize_t n
     cdef readonly long[:, ::1] need
-    cdef readonly long[::1] gpus, gpu_share, gpu_types, most_on_node
+    cdef readonly long[::1] gpus, gpu_share, gpu_types, most_on_node, pool
     cdef readonly unsigned char[::1] exclusive
     cdef readonly unsigned char[:, ::1] eligible
+    cdef public unsigned char[:, ::1] overlap
     cpdef bint takes_parts_of_gpus(self, Py_ssize_t k) noexcept
     cdef Py_ssize_t gpu_kind(self, Py_ssize_t k) noexcept
 

@@ -41,7 +41,8 @@ class Kinds:
     """Kinds of chunk, of which there are `n`: what one needs of a node, and a job of the site's resources;
     of GPUs, how many, thousandths of each (less than a whole only of one), and the bits of the types that
     will do; the most chunks of one job on a node; whether one needs a node on which nothing runs, and takes
-    all of it; and on which nodes it may be, by partition, features and availability."""
+    all of it; on which nodes it may be, by partition, features and availability; and the `pool` of nodes that
+    its partitions are, of which some `overlap`."""
 
     def __init__(self, n_nodes: int, n_needs: int) -> None:
         self.n = 0
@@ -50,9 +51,10 @@ class Kinds:
         self.gpu_types, self.most_on_node = integers(MIN_KINDS), integers(MIN_KINDS)
         self.exclusive = np.zeros(MIN_KINDS, np.uint8)
         self.eligible = np.zeros((MIN_KINDS, n_nodes), np.uint8)
+        self.pool, self.overlap = integers(MIN_KINDS), np.zeros((0, 0), np.uint8)
 
     def add(
-        self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags
+        self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags, pool: int
     ) -> int:
         """Add a kind; `gpus` are its number, share and types of GPUs. Returns its number."""
         k = self.n
@@ -60,10 +62,10 @@ class Kinds:
             self.need, self.eligible = larger(self.need, 2 * k), larger(self.eligible, 2 * k)
             self.gpus, self.gpu_share = larger(self.gpus, 2 * k), larger(self.gpu_share, 2 * k)
             self.gpu_types, self.exclusive = larger(self.gpu_types, 2 * k), larger(self.exclusive, 2 * k)
-            self.most_on_node = larger(self.most_on_node, 2 * k)
+            self.most_on_node, self.pool = larger(self.most_on_node, 2 * k), larger(self.pool, 2 * k)
         np.asarray(self.need)[k], np.asarray(self.eligible)[k] = need, eligible
         self.gpus[k], self.gpu_share[k], self.gpu_types[k] = gpus
-        self.most_on_node[k], self.exclusive[k], self.n = most, exclusive, k + 1
+        self.most_on_node[k], self.exclusive[k], self.pool[k], self.n = most, exclusive, pool, k + 1
         return k
 
     def takes_parts_of_gpus(self, k: int) -> bool:

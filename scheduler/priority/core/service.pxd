@@ -10,6 +10,7 @@ cdef class Service:
     cpdef bint calculate(self, double now_s)
     cpdef double next_s(self) noexcept
     cpdef long order(self, Py_ssize_t slot) noexcept
+    cpdef long charged(self, Py_ssize_t slot) noexcept
     cpdef long refusing(self) noexcept
     cpdef long reached(self, Py_ssize_t slot) noexcept
     cpdef void take(self, Py_ssize_t slot, int sign) noexcept

@@ -35,6 +35,10 @@ class Service:
         """A number by which jobs are served: larger ones first."""
         return 0
 
+    def charged(self, slot: int) -> int:
+        """The association to which a waiting job is charged, or NONE."""
+        return NONE
+
     def refusing(self) -> int:
         """The first limit of submitted jobs that refuses a job with the `next_claim`, or NONE."""
         return NONE
@@ -132,6 +136,9 @@ class ByPolicy(Service):
 
     def order(self, slot: int) -> int:
         return (self.tier[self.claim[slot]] << 32) + self.priority(slot)
+
+    def charged(self, slot: int) -> int:
+        return self.association[self.claim[slot]]
 
     def priority(self, slot: int) -> int:
         """The priority of a waiting job, in Slurm's numbers."""

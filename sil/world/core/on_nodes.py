@@ -10,20 +10,24 @@ from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.reserving import ReservingRule
+from scheduler.node_resources.core.two_passes import TwoPassRule
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, weights_of
+from scheduler.priority.policy import BackfillParameters
 from sil.world.core.jobs import RigidJobs
 from sil.world.core.loop import Loop
 
 
-def queue_on_nodes(nodes: DescribedNodes, selection: NodeSelection, policy: QueueCodes) -> OnNodes:
-    """An empty queue. The selection must be a compiled one."""
+def queue_on_nodes(
+    nodes: DescribedNodes, selection: NodeSelection, policy: QueueCodes, how: BackfillParameters | None = None
+) -> OnNodes:
+    """An empty queue, for Slurm's schedulers if it has parameters. The selection must be a compiled one."""
     queue, weights = OnNodes(nodes.state, policy), weights_of(selection, nodes)
+    queue.rule = main = EasyRule(queue, Ranking(nodes.state, selection.code, weights))
     if policy.backfilling == CONSERVATIVE:
-        window = nodes.state.alongside()
-        queue.rule = ReservingRule(queue, Ranking(window, selection.code, weights))
-    else:
-        queue.rule = EasyRule(queue, Ranking(nodes.state, selection.code, weights))
+        queue.rule = plan = ReservingRule(queue, Ranking(nodes.state.alongside(), selection.code, weights))
+        if how is not None:
+            queue.rule = TwoPassRule(queue, main, plan, how)
     return queue
 
 
@@ -37,7 +41,7 @@ class LoopOnNodes(Loop):
 
     def refuses(self, job: int) -> bool:
         service = self.nodes.service
-        service.next_claim = self.claim[job]
+        service.next_claim, self.nodes.next_user = self.claim[job], self.user[job]
         limit = service.refusing()
         if limit != NONE:
             self.limit_of[job] = limit

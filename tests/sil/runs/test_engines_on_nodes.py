@@ -33,6 +33,8 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 SCHEDULERS = (
     "conservative(",
+    "slurm_backfill(bf_interval=3, bf_resolution=2, default_queue_depth=1, ",
+    "slurm_backfill(sched_interval=2, bf_max_job_test=3, reserve=parts, ",
     *(
         f"rigid(ordering={ordering}, backfilling={backfilling}, "
         for ordering in ("fcfs", "sjf")

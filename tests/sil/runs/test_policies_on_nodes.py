@@ -99,7 +99,7 @@ def replayed(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> pl.Da
     return Replay(log, engine=engine).facts(resolve(scheduler), folder / "printed")
 
 
-@pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
+@pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative", "slurm_backfill"])
 @settings(max_examples=up_to(250, part=10), deadline=None)
 @given(case=cases(WEIGHTS))
 def test_both_engines_write_the_same_trace(

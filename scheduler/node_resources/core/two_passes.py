@@ -1,0 +1,205 @@
+"""Slurm's two schedulers: the main one starts jobs in order at each event, and the backfill scheduler makes a
+plan now and then.
+
+Source: `_schedule` in slurmctld/job_scheduler.c, `_attempt_backfill` in sched/backfill/backfill.c.
+"""
+
+from __future__ import annotations
+
+from math import inf, nextafter
+
+import numpy as np
+
+from scheduler.core.arrays import larger
+from scheduler.node_resources.core.codes import NONE, WHOLE
+from scheduler.node_resources.core.easy import EasyRule
+from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
+from scheduler.node_resources.core.reserving import ReservingRule
+from scheduler.priority.policy import BackfillParameters
+
+OF_USER, OF_ASSOCIATION, OF_POOL, RESERVED = range(4)
+"""The limits of a cycle."""
+
+
+class TwoPassRule(StartRule):
+    """Jobs start in order, in each pool of nodes until one does not fit there: then those of all pools that
+    share nodes with it wait for the backfill scheduler. This one begins a cycle when `interval_s` have passed
+    since the last one. Cycle by cycle it makes a new plan, in which each job, in order, has the earliest
+    start that runs and the reservations before it leave; jobs whose start is now start. Jobs that wait for a
+    limit or for resources of the site are left out by both.
+
+    `counts` are the jobs of each user, association or pool that a cycle has tested, and the reservations of
+    each pool, of which there may be `most`; 0 = any number. `plans_all`: whether jobs get reservations that
+    no job can delay, so that these are known.
+    """
+
+    def __init__(
+        self,
+        queue: OnNodes,
+        main: EasyRule,
+        plan: ReservingRule,
+        how: BackfillParameters,
+        plans_all: bool = False,
+    ) -> None:
+        StartRule.__init__(self)
+        self.queue, self.main, self.plan, self.kinds = queue, main, plan, queue.nodes.kinds
+        self.plans_all, self.full_s, self.stopped = plans_all, -inf, np.zeros(0, np.uint8)
+        self.depth, self.full_interval_s = (
+            how.default_queue_depth + 1,
+            how.sched_interval,
+        )  # one more, in Slurm
+        self.interval_s, self.window_s = how.bf_interval, 60.0 * how.bf_window
+        self.most_tested, self.min_age_s = how.bf_max_job_test, how.bf_min_age_reserve
+        self.most_started = how.bf_max_job_start or how.bf_max_job_test
+        self.cycle_s = -inf if self.most_tested > 0 else inf
+        most = how.bf_max_job_user, how.bf_max_job_assoc, how.bf_max_job_part, how.bf_job_part_count_reserve
+        self.most, self.counts = np.array(most, np.int64), np.zeros((1, len(most)), np.int64)
+        self.plan.slot_s = how.bf_resolution
+        self.plan.margin_s = min(how.bf_resolution, 1)  # a job that ends when another one begins delays it
+        if how.reserve == "nodes":
+            none, nowhere = (0,) * self.kinds.need.shape[1], np.zeros(queue.nodes.n_nodes, np.bool_)
+            self.plan.whole = self.kinds.add(none, (0, WHOLE, 0), 0, True, nowhere, 0)
+
+    def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
+        """O(depth); in a cycle, O(r) for r runs and a search (see `Search.earliest_s`) for each job that is
+        tested before the last one that fits."""
+        q, depth = self.queue, self.depth
+        q.asks_again_s = inf
+        self.main.begin()
+        self.plan.make_room()
+        if now_s >= self.full_s:
+            depth, self.full_s = q.n_waiting, now_s + self.full_interval_s
+        self.start_in_order(min(depth, q.n_waiting), now_s)
+        n_before = NONE
+        if now_s >= self.cycle_s:
+            n_before, self.cycle_s = q.n_placed, now_s + self.interval_s
+            self.backfill(now_s)
+        if q.n_placed < q.n_waiting:
+            if q.n_placed > n_before and now_s < self.cycle_s:  # there is something new for the next cycle
+                q.asks_again_s = self.cycle_s
+            if depth < q.n_waiting:
+                q.asks_again_s = min(q.asks_again_s, self.full_s)
+        for x in range(q.n_placed):
+            self.plan.start_s[q.placed[x]] = inf
+        return self.main.end()
+
+    def start_in_order(self, depth: int, now_s: float) -> None:
+        """The main pass over the first jobs."""
+        q, overlap, n_pools = self.queue, self.kinds.overlap, self.kinds.overlap.shape[0]
+        if n_pools > self.stopped.shape[0]:
+            self.stopped = np.zeros(n_pools, np.uint8)
+        for p in range(n_pools):
+            self.stopped[p] = False
+        n_left = n_pools
+        for x in range(depth):
+            slot = q.in_order[x]
+            kind = q.kind[slot]
+            pool = self.kinds.pool[kind]
+            if self.stopped[pool] or q.service.reached(slot) != NONE or not q.nodes.site_suffices(kind):
+                continue
+            if q.nodes.fits_now(kind, q.chunks[slot]):
+                self.main.take(slot, False)
+                self.main.place(slot)
+            elif now_s - q.began_s[slot] >= self.min_age_s:
+                for p in range(n_pools):
+                    if overlap[pool, p] and not self.stopped[p]:
+                        self.stopped[p] = True
+                        n_left -= 1
+                if n_left == 0:
+                    return
+
+    def last_that_fits(self, x: int) -> int:
+        """The place of the last job in order, up to x, that has not started and fits now; NONE without."""
+        q = self.queue
+        while x >= 0:
+            slot = q.in_order[x]
+            if not self.main.is_out[slot] and q.nodes.fits_now(q.kind[slot], q.chunks[slot]):
+                break
+            x -= 1
+        return x
+
+    def key(self, limit: int, slot: int) -> int:
+        """By what a job counts for a limit of a cycle; NONE if it does not."""
+        if limit == OF_USER:
+            return self.queue.user[slot]
+        if limit == OF_ASSOCIATION:
+            return self.queue.service.charged(slot)
+        return self.kinds.pool[self.queue.kind[slot]]
+
+    def is_reached(self, limit: int, slot: int) -> bool:
+        if self.most[limit] == 0:
+            return False
+        key = self.key(limit, slot)
+        if key >= self.counts.shape[0]:
+            self.counts = larger(self.counts, 2 * key + 1)
+        return key != NONE and self.counts[key, limit] >= self.most[limit]
+
+    def count(self, limit: int, slot: int) -> None:
+        """Count a job for a limit that it has not reached."""
+        if self.most[limit] > 0 and self.key(limit, slot) != NONE:
+            self.counts[self.key(limit, slot), limit] += 1
+
+    def is_left_out(self, slot: int) -> bool:
+        """Whether a cycle does not test a job; otherwise it is counted."""
+        if self.main.is_out[slot] or self.queue.service.reached(slot) != NONE:
+            return True
+        for limit in range(RESERVED):
+            if self.is_reached(limit, slot):
+                return True
+        for limit in range(RESERVED):
+            self.count(limit, slot)
+        return not self.queue.nodes.site_suffices(self.queue.kind[slot])
+
+    def backfill(self, now_s: float) -> None:
+        """A cycle. What comes after the last job that fits can start no job."""
+        q, plan, n_tested, n_started, x = self.queue, self.plan, 0, 0, 0
+        last = q.n_waiting - 1 if self.plans_all else self.last_that_fits(q.n_waiting - 1)
+        if last == NONE:
+            return
+        q.is_reordered = True  # no reservation is kept
+        plan.begin(now_s)
+        plan.n_reserved = 0
+        for y in range(q.n_placed):
+            self.hold(q.placed[y], q.row_before(y), q.after[y], now_s)
+        self.counts = np.zeros_like(self.counts)
+        while x <= last and n_tested < self.most_tested and n_started < self.most_started:
+            slot = q.in_order[x]
+            x += 1
+            if self.is_left_out(slot):
+                continue
+            n_tested += 1
+            if self.starts(slot, now_s):
+                n_started += 1
+                if not self.plans_all:
+                    last = self.last_that_fits(last)
+
+    def hold(self, slot: int, begin: int, after: int, now_s: float) -> None:
+        """Enter what a job that starts uses into the plan."""
+        plan, use = self.plan, self.plan.use_rows(self.queue.kind[slot], begin, after)
+        plan.timeline.put_in(use, now_s, now_s + self.queue.estimate_s[slot])
+        plan.started[plan.n_started] = use
+        plan.n_started += 1
+
+    def starts(self, slot: int, now_s: float) -> bool:
+        """Test a job: it starts, or has a reservation, or neither. Returns whether it starts."""
+        q, plan, rows, begin = self.queue, self.plan, self.queue.rows, self.queue.rows.n
+        kind, until_s = q.kind[slot], now_s
+        if now_s - q.began_s[slot] >= self.min_age_s and not self.is_reached(RESERVED, slot):
+            until_s += self.window_s
+        before_s: float = nextafter(until_s, inf)
+        start_s = plan.new_start_s(slot, before_s, now_s)
+        if start_s == inf:
+            return False
+        if start_s > now_s:
+            plan.reserve(slot, start_s)
+            plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, q.ticket[slot]
+            plan.n_reserved += 1
+            self.count(RESERVED, slot)
+            return False
+        plan.choose(slot, now_s, now_s + q.estimate_s[slot])
+        for x in range(begin, rows.n):
+            rows.gpus[x] = q.nodes.take(kind, rows.node[x], rows.chunks[x], rows.gpus[x], NONE)
+        q.nodes.give_of_site(kind, -1)
+        self.main.place(slot)
+        self.hold(slot, begin, rows.n, now_s)
+        return True

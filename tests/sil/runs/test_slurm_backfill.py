@@ -1,0 +1,136 @@
+"""Slurm's main and backfill schedulers, against a small simulator in plain Python and other policies."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.node_request import Node, Partition, Request
+from scheduler.priority.policy import (
+    Association,
+    Multifactor,
+    QualityOfService,
+    ResourceLimits,
+    SitePolicy,
+    Weights,
+)
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.settings.replays import Engine
+from sil.trace.facts import Fact
+from sil.workload.job_log import JobLog, log_on_nodes
+from site_db.jobs.records import Charged
+from site_db.site_file.cluster import SiteNodes
+from tests.examples import up_to
+from tests.scheduler.free_nodes.small_slurm import SlurmJob, SmallSlurm
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+PARTITIONS = ("p", "q", "r")
+QUALITIES = {name: QualityOfService(name, priority) for name, priority in (("low", 0), ("high", 1000))}
+CHARGED = tuple(Charged("a", name) for name in QUALITIES)
+NODES = st.lists(
+    st.tuples(st.integers(1, 4), st.frozensets(st.sampled_from(PARTITIONS), min_size=1)),
+    min_size=1,
+    max_size=5,
+)
+PARAMETERS = st.fixed_dictionaries(
+    {
+        "default_queue_depth": st.sampled_from([0, 1, 3, 100]),
+        "sched_interval": st.sampled_from([0, 7, 60]),
+        "bf_interval": st.sampled_from([0, 1, 5, 30]),
+        "bf_window": st.sampled_from([0, 1, 1440]),
+        "bf_resolution": st.sampled_from([0, 1, 7, 60]),
+        "bf_max_job_test": st.sampled_from([0, 2, 500, 500]),
+        "bf_max_job_start": st.sampled_from([0, 0, 1]),
+        "bf_max_job_user": st.sampled_from([0, 0, 1, 2]),
+        "bf_max_job_part": st.sampled_from([0, 0, 2]),
+        "bf_max_job_assoc": st.sampled_from([0, 0, 2]),
+        "bf_job_part_count_reserve": st.sampled_from([0, 0, 1, 2]),
+        "bf_min_age_reserve": st.sampled_from([0, 0, 10]),
+        "reserve": st.sampled_from(["nodes", "parts"]),
+    }
+)
+Nodes = list[tuple[int, frozenset[str]]]
+
+
+def jobs_on(nodes: Nodes) -> st.SearchStrategy[list[SlurmJob]]:
+    """Jobs that fit on the nodes while all are free."""
+
+    def made(row: tuple[Any, ...]) -> SlurmJob:
+        submit_s, run_s, more_s, n, cores, whole, (most, of), user, high = row
+        partition = min(of)
+        n_there = sum(partition in each and size >= cores for size, each in nodes)
+        cores = min(cores, most)
+        n_there = sum(partition in each and size >= cores for size, each in nodes)
+        return SlurmJob(
+            0, submit_s, run_s, run_s + more_s, min(n, n_there), cores, whole, partition, user, high
+        )
+
+    row = st.tuples(
+        st.integers(0, 60),
+        st.integers(1, 60),
+        st.sampled_from([0, 0, 5, 50]),
+        st.integers(1, 4),
+        st.integers(1, 4),
+        st.sampled_from([False, False, True]),
+        st.sampled_from(nodes),
+        st.integers(0, 2),
+        st.sampled_from([0, 0, 1000]),
+    )
+    return st.lists(row.map(made), min_size=1, max_size=25).map(
+        lambda jobs: [job._replace(number=k) for k, job in enumerate(jobs, start=1)]
+    )
+
+
+def log_of(nodes: Nodes, jobs: list[SlurmJob], most_running: int | None) -> JobLog:
+    users = [Association("a", f"user-{user}", "a") for user in range(3)]
+    account = Association("a", own=ResourceLimits(running=most_running))
+    users = [replace(user, own=account.own) for user in users]
+    policy = SitePolicy(
+        Multifactor(Weights(qos=1000.0), period_s=1e9), (account, *users), QUALITIES, {}, ("limits",)
+    )
+    named = {f"n{n}": Node(cores, partitions=of) for n, (cores, of) in enumerate(nodes)}
+    cluster = SiteNodes(named, {name: Partition(name) for name in PARTITIONS}, {}, policy=policy)
+    requests = [
+        Request(job.nodes, job.cores, exclusive=job.whole, partitions=frozenset({job.partition}))
+        for job in jobs
+    ]
+    rows = [
+        (job.number, job.submit_s, job.run_s, job.nodes, float(job.limit_s), job.user, k, job.priority > 0)
+        for k, job in enumerate(jobs)
+    ]
+    return log_on_nodes("small", rows, cluster, requests, charged=CHARGED)
+
+
+def facts(log: JobLog, scheduler: str, engine: Engine) -> pl.DataFrame:
+    return Replay(log, engine=engine).facts(resolve(scheduler), Path(os.devnull))
+
+
+def starts(found: pl.DataFrame) -> dict[int, tuple[int, list[int]]]:
+    rows = found.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s", "shares").iter_rows()
+    return {job: (round(time_s), [each["node"] for each in shares]) for job, time_s, shares in rows}
+
+
+def named(how: dict[str, Any]) -> str:
+    return f"slurm_backfill({', '.join(f'{name}={value}' for name, value in how.items())})"
+
+
+@settings(max_examples=up_to(2000, part=20), deadline=None)
+@given(st.data())
+def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_does(
+    data: st.DataObject,
+) -> None:
+    nodes, how = data.draw(NODES), data.draw(PARAMETERS)
+    jobs, most_running = data.draw(jobs_on(nodes)), data.draw(st.sampled_from([None, None, 1, 2]))
+    log = log_of(nodes, jobs, most_running)
+    compiled, harness = (facts(log, named(how), engine) for engine in (Engine.COMPILED, Engine.HARNESS))
+    assert compiled.equals(harness)
+    assert starts(compiled) == SmallSlurm(nodes, how, most_running).replay(jobs)
