@@ -4,7 +4,7 @@ notices that arrive through them, values that say what has happened, perhaps lat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from scheduler.model import (
     DispatchOrder,
@@ -51,7 +51,15 @@ class Dispatcher(Protocol):
     def preempt(self, run: RunId) -> None: ...
 
 
-class UnreliableDispatcher(Dispatcher, Protocol):
+@runtime_checkable
+class CancellingDispatcher(Dispatcher, Protocol):
+    """Tells users of jobs that are cancelled."""
+
+    def give_up(self, job: JobId, why: str) -> None:
+        """Tell the user of a job that it is not run again; reliable, and idempotent."""
+
+
+class UnreliableDispatcher(CancellingDispatcher, Protocol):
     """Sends orders to machines over a network that may lose, delay, repeat or reorder messages.
 
     A run id makes an order idempotent: it is started once however often its order arrives, and never after an
@@ -67,9 +75,6 @@ class UnreliableDispatcher(Dispatcher, Protocol):
 
     def ping(self, machine: int) -> None:
         """Ask a machine to answer (`MachineAnswered`)."""
-
-    def give_up(self, job: JobId, why: str) -> None:
-        """Tell the user of a job that it is not run again; reliable, and idempotent."""
 
 
 class Monitor(Protocol):

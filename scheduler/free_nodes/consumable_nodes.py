@@ -28,8 +28,8 @@ from scheduler.priority.policy import BackfillParameters
 
 T = TypeVar("T", np.int64, np.float64)
 
-Key = tuple[int, float, JobId]
-"""A job's key in order of service without priorities: the rank of its queue, its arrival, and its id."""
+Key = tuple[int, int, float, JobId]
+"""A job's key in order of service: the rank of its queue, its negative priority, its arrival, and its id."""
 
 
 class WaitingRequests(Waiting[OnNodes]):
@@ -89,17 +89,18 @@ class WaitingRequests(Waiting[OnNodes]):
     def estimate_s(self, i: int) -> float:
         return float(self._queue.estimate_s[self.slot_at(i)])
 
-    def of_queue(self, rank: int) -> range:
-        """The positions of the jobs of one queue."""
-        return range(*np.searchsorted(self.ranks, (rank, rank + 1)).tolist())
-
     def position(self, job: JobId) -> int:
         return int((self.slots == self._slot_of[job]).argmax())
 
     def key(self, job: JobId) -> Key | None:
         """The place of a job in order of service; None if it does not wait."""
-        slot = self._slot_of.get(job)
-        return None if slot is None else (self._queue.rank[slot], self._job_in[slot].arrival_s, job)
+        if (slot := self._slot_of.get(job)) is None:
+            return None
+        queue = self._queue
+        return queue.rank[slot], -queue.priority_of(slot), self._job_in[slot].arrival_s, job
+
+    def slot_of(self, job: JobId) -> int:
+        return self._slot_of[job]
 
     def _column(self, by_slot: NDArray[T]) -> NDArray[T]:
         return np.asarray(by_slot)[self.slots]

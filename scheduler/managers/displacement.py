@@ -1,16 +1,20 @@
-"""Which runs are stopped so that jobs of other queues fit on consumable nodes, and until when."""
+"""Which runs are stopped so that other jobs fit on consumable nodes, and until when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
+from scheduler.core.codes import NONE
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
-from scheduler.managers.queues import QueuePolicy
+from scheduler.managers.precedence import Precedence
 from scheduler.model import JobId, RunId
 from scheduler.node_resources.core.easy import Shadow
 from scheduler.node_resources.state import Trial
+from scheduler.priority.policy import Preempted
 
 
 class Stops:
@@ -61,12 +65,21 @@ class Stops:
 NO_RUN = RunId(-1)
 
 
-class Displacement:
-    """Finds the runs to stop for waiting jobs of queues that displace others.
+class _Run(NamedTuple):
+    """A run that holds nodes: its class, when it began, and its rank among those that are displaced."""
 
-    A job that does not fit, but would without some runs of the queues that its queue displaces, displaces the
-    most recently started ones (ties: the higher run id) until it fits, except those without which it fits
-    as well (of several, those that started first are kept). Jobs are considered in order of service.
+    of: int
+    began_s: float
+    rank: tuple[int, ...]
+
+
+class Displacement:
+    """Finds the runs to stop for waiting jobs of classes that displace others.
+
+    A job that does not fit, but would without some runs of the classes that its class displaces, displaces
+    those of the lowest rank, by default the most recently started ones (ties: the higher run id), until it
+    fits, except those without which it fits as well (of several, the last in this order are kept). Jobs are
+    considered in order of service, and displace no run before it has run for as long as it is exempt.
 
     * What is being stopped counts as free, and what the job needs for which it is stopped counts as taken.
     * A scheduler may prefer other jobs. So a job that would have fitted if the last decision had not started
@@ -78,28 +91,37 @@ class Displacement:
     would, the runs are looked through.
     """
 
-    def __init__(self, state: ConsumableNodes, queues: Sequence[QueuePolicy]) -> None:
-        """`queues` are in order of service; the rank of a queue is its position."""
-        self._state = state
-        rank = {queue.name: k for k, queue in enumerate(queues)}
-        sets = [frozenset(rank[name] for name in queue.displaces) for queue in queues]
-        groups = {ranks: DisplacedRuns(state, ranks) for ranks in sets if ranks}
+    def __init__(self, state: ConsumableNodes, precedence: Precedence) -> None:
+        self._state, self.precedence = state, precedence
+        sets = precedence.displaced_by
+        groups = {classes: DisplacedRuns(state, classes) for classes in sets.values()}
         self._groups = list(groups.values())
-        self._displaced_by = {k: groups[ranks] for k, ranks in enumerate(sets) if ranks}
+        self._displaced_by = {of: groups[classes] for of, classes in sets.items()}
         self._stops = Stops()
         self._shadow = Shadow(state.nodes.state)
+        self._runs: dict[RunId, _Run] = {}
         self._latest = NO_RUN
         """The run that began last."""
         self._decided = NO_RUN
         """The run that had begun last before the present decision."""
         self._latest_for: dict[JobId, RunId] = {}
         """The last run that a waiting job, or one served after it, may displace."""
+        self.again_s = inf
+        """When a run is no longer exempt that a job would displace."""
 
-    def begin(self, run: RunId, key: Key) -> None:
-        """Note that a run has taken its nodes; `key` is its job's in order of service."""
+    def place_of(self, job: JobId) -> tuple[int, Key]:
+        """The class of a waiting job, and its key in order of service."""
+        key = self._state.waiting.key(job)
+        assert key is not None
+        return self.precedence.of(self._state, self._state.waiting.slot_of(job)), key
+
+    def begin(self, run: RunId, place: tuple[int, Key], n_nodes: int, now_s: float) -> None:
+        """Note that a run has taken its nodes; `place` is that of its job when it waited."""
+        of, key = place
         self._latest = run
+        self._runs[run] = _Run(of, now_s, self.precedence.rank(of, n_nodes))
         for group in self._groups:
-            group.begin(run, key[0])
+            group.begin(run, of)
         waiting = self._state.waiting
         self._latest_for = {
             job: latest
@@ -109,8 +131,13 @@ class Displacement:
 
     def end(self, run: RunId) -> None:
         """Note that a run is about to give back its nodes."""
+        del self._runs[run]
         for group in self._groups:
             group.end(run)
+
+    def how(self, run: RunId) -> Preempted:
+        """How a run is stopped; one that has given back its nodes is about to end."""
+        return self.precedence.how(self._runs[run].of) if run in self._runs else Preempted()
 
     def set_up(self, node: int, is_up: bool) -> None:
         for group in self._groups:
@@ -131,9 +158,10 @@ class Displacement:
         """Whether some job might displace others now."""
         return next(self._hopeful(), None) is not None
 
-    def to_stop(self) -> Sequence[RunId]:
+    def to_stop(self, now_s: float) -> Sequence[RunId]:
         """The runs to stop now; to be called after each decision, when the jobs that it starts hold nodes."""
         decided, self._decided = self._decided, self._latest
+        self.again_s = inf
         hopeful = list(self._hopeful())
         if not hopeful:
             return ()
@@ -141,7 +169,7 @@ class Displacement:
         with Trial(self._state.nodes) as trial:
             self._anticipate(trial)
             for i, displaced in hopeful:
-                job, runs = self._state.waiting[i].id, self._without_which_fits(i, displaced)
+                job, runs = self._state.waiting[i].id, self._without_which_fits(i, displaced, now_s)
                 if runs and min(runs) > decided:
                     self._latest_for.setdefault(job, decided)
                 elif runs is not None:
@@ -155,16 +183,20 @@ class Displacement:
 
     def _hopeful(self) -> Iterator[tuple[int, DisplacedRuns]]:
         """The jobs, by position, that do not fit and for which nothing is being stopped, but that would fit
-        without the runs of the queues that theirs displaces."""
-        waiting, now = self._state.waiting, self._state.nodes
-        for rank, displaced in self._displaced_by.items():
-            own, without, columns = waiting.of_queue(rank), displaced.nodes, (waiting.kinds, waiting.chunks)
-            i = own.start
-            while i < own.stop:
-                i = now.state.next_that_may_fit(without.state, *columns, i, own.stop)
-                if i < own.stop and waiting[i].id not in self._stops.jobs:
-                    yield i, displaced
-                i += 1
+        without the runs of the classes that theirs displaces. Those that wait for a limit are left out."""
+        waiting, now, service = self._state.waiting, self._state.nodes, self._state.queue.service
+        classes = self.precedence.of_waiting(self._state)
+        for of, displaced in self._displaced_by.items():
+            positions, without = np.flatnonzero(classes == of), displaced.nodes
+            columns, x, end = (waiting.kinds[positions], waiting.chunks[positions]), 0, len(positions)
+            while x < end:
+                x = now.state.next_that_may_fit(without.state, *columns, x, end)
+                if x < end:
+                    i = int(positions[x])
+                    is_within_limits = service.reached(waiting.slot_at(i)) == NONE
+                    if is_within_limits and waiting[i].id not in self._stops.jobs:
+                        yield i, displaced
+                x += 1
 
     def _anticipate(self, trial: Trial) -> None:
         """Assume that what is being stopped is over, and that the jobs for which it is stopped have
@@ -178,14 +210,18 @@ class Displacement:
                 if self._state.nodes.fits(*self._state.waiting.request_of(i)):
                     self._place(i, trial)
 
-    def _without_which_fits(self, i: int, displaced: DisplacedRuns) -> list[RunId] | None:
-        """The runs to stop so that job i fits; None if nothing helps."""
+    def _without_which_fits(self, i: int, displaced: DisplacedRuns, now_s: float) -> list[RunId] | None:
+        """The runs to stop so that job i fits; None if nothing helps now."""
         state, position = self._state, self._state.waiting.position
         limits = (latest for job, latest in self._latest_for.items() if position(job) <= i)
         latest = min(limits, default=self._latest)
-        runs = [
-            run for run in displaced.most_recent_first() if run <= latest and run not in self._stops.job_of
-        ]
+        runs = list[RunId]()
+        for run in sorted(displaced.most_recent_first(), key=lambda run: self._runs[run].rank):
+            if run <= latest and run not in self._stops.job_of:
+                if (until_s := self._runs[run].began_s + (self.how(run).exempt_s or 0.0)) <= now_s:
+                    runs.append(run)
+                else:
+                    self.again_s = min(self.again_s, until_s)
         firsts = np.array([state.first_row(run) for run in runs], dtype=np.int64)
         stopped = np.zeros(len(runs), np.bool_)
         request = state.waiting.request_of(i)
@@ -202,20 +238,20 @@ class Displacement:
 
 
 class DisplacedRuns:
-    """The runs of some queues, and `nodes`: what would be free without them. The cost of a run does not
+    """The runs of some classes, and `nodes`: what would be free without them. The cost of a run does not
     depend on the number of nodes."""
 
-    def __init__(self, state: ConsumableNodes, ranks: frozenset[int]) -> None:
-        self._state, self._ranks, self.nodes = state, ranks, state.nodes.alongside()
+    def __init__(self, state: ConsumableNodes, classes: frozenset[int]) -> None:
+        self._state, self._classes, self.nodes = state, classes, state.nodes.alongside()
         self._runs: dict[RunId, None] = {}
         """The runs in order of start."""
 
     def most_recent_first(self) -> Iterator[RunId]:
         return reversed(self._runs)
 
-    def begin(self, run: RunId, rank: int) -> None:
-        """Note that a run of the queue with this rank has taken its nodes."""
-        if rank in self._ranks:
+    def begin(self, run: RunId, of: int) -> None:
+        """Note that a run of this class has taken its nodes."""
+        if of in self._classes:
             self._runs[run] = None
         else:
             self.nodes.take(*self._state.held_by(run))

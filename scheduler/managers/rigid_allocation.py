@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 
 from scheduler.core.codes import SHORTEST_S
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
@@ -10,6 +11,7 @@ from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Free
 from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.displacement import Displacement
+from scheduler.managers.precedence import OfPolicy, OfQueues, Precedence
 from scheduler.managers.queues import (
     Admission,
     PreemptionPolicy,
@@ -25,6 +27,7 @@ from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
 from scheduler.ports import RunEnded, RuntimeEstimator
 from scheduler.priority.claims import Claimant, Claims
+from scheduler.priority.policy import Preempted
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 
@@ -57,8 +60,12 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
         self._starvation = Starvation(list(self._rank), raised_after)
         self._displacement: Displacement | None = None
-        if any(queue.displaces for queue in queues):
-            self._displacement = Displacement(self.state, queues)  # type: ignore[arg-type]
+        if isinstance(self.state, ConsumableNodes):
+            precedence: Precedence = OfQueues(queues)
+            if self._claims is not None and (by := self._claims.policy.preemption) is not None:
+                precedence = OfPolicy(self._claims, by)
+            if precedence.displaced_by:
+                self._displacement = Displacement(self.state, precedence)
 
     @property
     def outlived_at_s(self) -> float | None:
@@ -93,7 +100,10 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
 
     @property
     def asks_again_s(self) -> float | None:
-        return None if self._claims is None or not len(self.waiting) else self._claims.service.next_s()
+        if self._claims is None or not len(self.waiting):
+            return None
+        exempt_s = inf if self._displacement is None else self._displacement.again_s
+        return min(self._claims.service.next_s(), exempt_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits, now or by displacing others."""
@@ -105,9 +115,11 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             self._displacement.set_up(node, is_available)
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
+        if self._displacement is None:
+            return self.state.start(run, job.id, start, now_s)
+        place = self._displacement.place_of(job.id)
         shares = self.state.start(run, job.id, start, now_s)
-        if self._displacement is not None:
-            self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
+        self._displacement.begin(run, place, len(start.nodes), now_s)
         return shares
 
     def end(self, run: RunId, ended: RunEnded) -> None:
@@ -122,8 +134,11 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state.release(run, now_s)
 
     def requeue(self, run: RunId) -> None:
+        self._wait(self.drop(run))
+
+    def drop(self, run: RunId) -> Job:
         job, _ = self._end(run)
-        self._wait(job)
+        return job
 
     def reestimate(self, now_s: float) -> None:
         while (overdue := self.state.overdue(now_s)) is not None:
@@ -131,7 +146,10 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             self.state.extend_estimate(self._run_times.outlived_s(job, ran_s), now_s)
 
     def to_stop(self) -> Sequence[RunId]:
-        return () if self._displacement is None else self._displacement.to_stop()
+        return () if self._displacement is None else self._displacement.to_stop(self._clock.now_s)
+
+    def how_stopped(self, run: RunId) -> Preempted:
+        return super().how_stopped(run) if self._displacement is None else self._displacement.how(run)
 
     def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
         if self._displacement is None:

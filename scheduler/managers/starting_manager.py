@@ -23,7 +23,8 @@ from scheduler.model import (
     Share,
     Start,
 )
-from scheduler.ports import RunEnded, RunLost, Scheduler
+from scheduler.ports import CancellingDispatcher, RunEnded, RunLost, Scheduler
+from scheduler.priority.policy import Preempted, PreemptMode
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
@@ -68,6 +69,10 @@ class NodeAllocation(ABC, Generic[P]):
     def requeue(self, run: RunId) -> None:
         """A running job lost its nodes and its progress: queue it again."""
 
+    def drop(self, run: RunId) -> Job:
+        """End a running job that is not queued again. Returns it."""
+        raise NotImplementedError
+
     @abstractmethod
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down."""
@@ -80,6 +85,10 @@ class NodeAllocation(ABC, Generic[P]):
         """The runs to stop so that waiting jobs of higher queues fit. Called after each decision, when the
         jobs that it starts hold their nodes."""
         return ()
+
+    def how_stopped(self, run: RunId) -> Preempted:
+        """How a run is stopped for others."""
+        return Preempted(PreemptMode.REQUEUE)
 
     def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
         """A run was stopped, or is over for another reason. Returns the stopped runs whose nodes become free
@@ -137,6 +146,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._new_jobs: dict[JobId, Job] = {}
         self._last_schedule: NodeSchedule | None = None
         self._latest = LatestReadings()
+        self._stops_s: dict[RunId, float] = {}
+        """When runs are stopped that have a grace time."""
 
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each waiting job."""
@@ -166,6 +177,7 @@ class NodeManager(ResourceManager, Generic[Q]):
         running = self._running.pop(run, None)
         if running is None:
             return
+        self._stops_s.pop(run, None)
         if self._admission is not None:
             self._unfinished_of[running.job.user] -= 1
         self._nodes.end(run, ended)
@@ -179,9 +191,13 @@ class NodeManager(ResourceManager, Generic[Q]):
             self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run: RunId) -> None:
-        """A run was stopped: its job waits again."""
-        if run in self._running:
-            self._wait_again(self._nodes.over(run, is_stopped=True))
+        """A run was stopped: its job waits again, or is cancelled."""
+        for stopped in self._nodes.over(run, is_stopped=True) if run in self._running else ():
+            is_cancelled = self._nodes.how_stopped(stopped).mode is PreemptMode.CANCEL
+            if is_cancelled and isinstance(self._dispatcher, CancellingDispatcher):
+                self._cancel(stopped, self._dispatcher)
+            else:
+                self._wait_again((stopped,))
         self._something_changed()
 
     def on_run_lost(self, lost: RunLost) -> None:
@@ -192,6 +208,7 @@ class NodeManager(ResourceManager, Generic[Q]):
         for reading in lost.readings:
             if isinstance(reading, MachineReading):
                 self._read(reading)
+        self._stops_s.pop(lost.run, None)
         if lost.run in self._running:
             self._wait_again((lost.run, *self._nodes.over(lost.run, is_stopped=False)))
         self._something_changed()
@@ -208,6 +225,9 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._nodes.reestimate(now_s)
         if self._asks_again_s is not None and self._asks_again_s <= now_s:
             self._asks_again_s = None
+        for run in [run for run, time_s in self._stops_s.items() if time_s <= now_s]:
+            del self._stops_s[run]
+            self._dispatcher.preempt(run)
         self._something_changed()
 
     def run_round(self) -> None:
@@ -248,10 +268,16 @@ class NodeManager(ResourceManager, Generic[Q]):
         self.wakes_at_s = self._next_wake_up_s()
 
     def _next_wake_up_s(self) -> float | None:
-        outlived_s, asks_again_s = self._nodes.outlived_at_s, self._asks_again_s
-        if outlived_s is None or asks_again_s is None:
-            return asks_again_s if outlived_s is None else outlived_s
-        return min(outlived_s, asks_again_s)
+        times_s = self._nodes.outlived_at_s, self._asks_again_s, *self._stops_s.values()
+        return min((time_s for time_s in times_s if time_s is not None), default=None)
+
+    def _cancel(self, run: RunId, dispatcher: CancellingDispatcher) -> None:
+        """End the job of a stopped run."""
+        job = self._running.pop(run).job
+        self._nodes.drop(run)
+        if self._admission is not None:
+            self._unfinished_of[job.user] -= 1
+        dispatcher.give_up(job.id, f"job {job.id} is cancelled, since others preempt it")
 
     def _wait_again(self, runs: Iterable[RunId]) -> None:
         for run in runs:
@@ -284,7 +310,11 @@ class NodeManager(ResourceManager, Generic[Q]):
             if run not in stopping:
                 self._dispatcher.dispatch(order)
         for run in stopping:
-            if run not in orders:
+            if run in orders:
+                continue
+            if grace_s := self._nodes.how_stopped(run).grace_s:
+                self._stops_s[run] = self._clock.now_s + grace_s
+            else:
                 self._dispatcher.preempt(run)
         for run in stopping:
             if run in orders:

@@ -144,21 +144,23 @@ class Shares:
 
 
 class _OfRequest(NamedTuple):
-    """What depends on the request: amounts of TRES, the weighted factors, the partition's policy; and the
-    claims with this request so far."""
+    """What depends on the request: amounts of TRES, the weighted factors, the partition's name and policy;
+    and the claims with this request so far."""
 
     tres: Mapping[str, float]
     factors: Mapping[str, float]
+    within: str
     partition: PartitionPolicy
     claims: dict[Claimant, int | str]
 
 
 class _OfClaimant(NamedTuple):
-    """What depends on who makes the claim: the association, why Slurm takes no such job (or empty), the
-    weighted factors, how much usage counts, the limits, and the longest time limit of a job, with Slurm's
+    """What depends on who makes the claim: the association, the QOS, why Slurm takes no such job (or empty),
+    the weighted factors, how much usage counts, the limits, and the longest time limit of a job, with Slurm's
     reason."""
 
     association: int
+    qos: str
     refusal: str
     factors: Mapping[str, float]
     usage_factor: float
@@ -194,6 +196,8 @@ class Claims:
         self._limit_of: dict[tuple[str, str], int] = {}
         self.reasons: list[tuple[str, str]] = []
         """Slurm's reason and whose jobs a limit bounds, by number of the limit."""
+        self.where: dict[int, tuple[str, str]] = {}
+        """The partition and the QOS of the jobs with a claim."""
 
     def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
         """The number of a job's claim; or the limit that it exceeds alone, so that Slurm never starts it."""
@@ -247,6 +251,7 @@ class Claims:
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
         claim = self.service.add_claim(claimant.association, fixed, rate, requested.partition.tier)
+        self.where[claim] = requested.within, claimant.qos
         for row in claimant.rows:
             if row.whose:
                 self.service.add_row(self._limit(row), tres.get(row.what, 0.0), row.binds)
@@ -301,7 +306,7 @@ class Claims:
                 for whose, each in _of_one_job(qualities, above)
             )
             wall = next(((wall_s, reason) for wall_s, reason in walls if wall_s is not None), wall)
-        return _OfClaimant(association, refusal, factors, quality.usage_factor, rows, wall)
+        return _OfClaimant(association, who.qos, refusal, factors, quality.usage_factor, rows, wall)
 
     def unknown(self, who: Claimant) -> Iterator[_Unknown]:
         """What the policy does not have of somebody."""
@@ -354,7 +359,7 @@ class Claims:
             "partition": weights.partition * job_factor,
             "tres": of_tres,
         }
-        return _OfRequest(tres, factors, partition, {})
+        return _OfRequest(tres, factors, within, partition, {})
 
     def _of_partition(self, within: str, name: str, billing: Mapping[str, float]) -> float:
         """The amount of a TRES of the partition's nodes."""

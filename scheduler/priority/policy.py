@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from math import inf
 
 PARENT = -1
@@ -59,10 +60,44 @@ class Association:
     usage: float = 0.0
 
 
+class PreemptMode(StrEnum):
+    """What becomes of a preempted job (`PreemptMode`)."""
+
+    OFF = "off"
+    """It is not preempted."""
+    REQUEUE = "requeue"
+    CANCEL = "cancel"
+
+
+@dataclass(frozen=True)
+class Preempted:
+    """How jobs are preempted: in which mode, by default that of the site; `grace_s` after the decision, in
+    which a run may still end; and not before they have run for `exempt_s`, by default as at the site."""
+
+    mode: PreemptMode | None = None
+    grace_s: float = 0.0
+    exempt_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """Which jobs preempt others (`PreemptType`): those of a QOS the ones of the QOS that it `preempts`, or
+    those of a partition the ones of partitions of a lower tier (`by_partition`).
+
+    Jobs of the lowest priority of QOS, or tier, are preempted first; of these, those on few nodes, or with
+    `youngest_first`, before both, those that started last. `mode` and `exempt_s`: see `Preempted`.
+    """
+
+    by_partition: bool
+    mode: PreemptMode
+    exempt_s: float = 0.0
+    youngest_first: bool = False
+
+
 @dataclass(frozen=True)
 class QualityOfService:
     """A quality of service (QOS): limits of all its jobs together, of each user's, of each account's, of one
-    job; the factor by which its jobs' usage counts."""
+    job; the factor by which its jobs' usage counts; the names of those whose jobs it `preempts`."""
 
     name: str
     priority: int = 0
@@ -71,6 +106,8 @@ class QualityOfService:
     of_account: ResourceLimits = field(default_factory=ResourceLimits)
     job: ResourceLimits = field(default_factory=ResourceLimits)
     usage_factor: float = 1.0
+    preempts: tuple[str, ...] = ()
+    preempted: Preempted = Preempted()
 
 
 @dataclass(frozen=True)
@@ -126,6 +163,7 @@ class PartitionPolicy:
     job_factor: int = 1
     qos: str = ""
     billing: Mapping[str, float] = field(default_factory=dict)
+    preempted: Preempted = Preempted()
 
 
 @dataclass
@@ -182,5 +220,6 @@ class SitePolicy:
     qualities: Mapping[str, QualityOfService] = field(default_factory=dict)
     partitions: Mapping[str, PartitionPolicy] = field(default_factory=dict)
     enforces: tuple[str, ...] = ()
+    preemption: Preemption | None = None
     notes: tuple[str, ...] = ()
     """What of the files is not modelled, a sentence each."""

@@ -13,6 +13,7 @@ from scheduler import UserError
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.displacement import Displacement
+from scheduler.managers.precedence import OfQueues
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import Job, JobId, RunId
@@ -371,16 +372,17 @@ def test_the_runs_to_stop_are_those_of_the_small_version(
 ) -> None:
     assume(job.licences <= empty[0].licences)  # others are refused when they arrive
     nodes, state, runs = deepcopy(empty), state_of(empty), list[tuple[int, SmallJob]]()
-    displacement = Displacement(state, (URGENT, MIDDLE, LOW))
+    displacement = Displacement(state, OfQueues((URGENT, MIDDLE, LOW)))
     for k, (other, is_low) in enumerate(running):
         if place(nodes, other):
             of_run = Job(JobId(k), "rigid", 0.0, request=request_of(other))
             assert running_first(state, RunId(k), of_run, 0.0, 100.0)
-            displacement.begin(RunId(k), (2 if is_low else 1, 0.0, JobId(k)))
+            rank = 2 if is_low else 1
+            displacement.begin(RunId(k), (rank, (rank, 0, 0.0, JobId(k))), 1, 0.0)
             runs += [(k, other)] if is_low else []
-    displacement.to_stop()  # what runs now was started earlier
+    displacement.to_stop(0.0)  # what runs now was started earlier
     state.wait(Job(JobId(99), "rigid", 0.0), request_of(job), job.estimate_s, rank=0)
     before = [array.copy() for array in state.nodes.table[:6]]
-    assert sorted(displacement.to_stop()) == small_choice(nodes, empty, runs, job)
+    assert sorted(displacement.to_stop(0.0)) == small_choice(nodes, empty, runs, job)
     for array, was in zip(state.nodes.table[:6], before, strict=True):
         assert (array == was).all()

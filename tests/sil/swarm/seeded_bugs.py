@@ -543,9 +543,9 @@ def runs_on_nodes_are_displaced_for_nothing(correct: Any, self: Any, orders: Any
 
 
 @breaks_a_policy(Displacement, "_without_which_fits")
-def all_runs_that_may_be_displaced_are(correct: Any, self: Any, i: int, displaced: Any) -> Any:
+def all_runs_that_may_be_displaced_are(correct: Any, self: Any, i: int, displaced: Any, now_s: float) -> Any:
     """One of them may not be enough, so all have to stop."""
-    runs = correct(self, i, displaced)
+    runs = correct(self, i, displaced, now_s)
     return runs and [run for run in displaced.most_recent_first() if run not in self._stops.job_of]
 
 

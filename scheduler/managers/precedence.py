@@ -1,0 +1,109 @@
+"""Whose runs may be stopped for a waiting job: those of lower queues, or as Slurm's preemption has it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.core.arrays import Ints
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+from scheduler.managers.queues import QueuePolicy
+from scheduler.priority.claims import Claims
+from scheduler.priority.policy import (
+    PartitionPolicy,
+    Preempted,
+    Preemption,
+    PreemptMode,
+    QualityOfService,
+)
+
+
+class Precedence(ABC):
+    """Every job is of a class, a number. Classes that displace others are keys of `displaced_by`."""
+
+    displaced_by: Mapping[int, frozenset[int]]
+
+    @abstractmethod
+    def of_waiting(self, state: ConsumableNodes) -> Ints:
+        """(n,) the class of each waiting job, in order of service."""
+
+    @abstractmethod
+    def of(self, state: ConsumableNodes, slot: int) -> int:
+        """The class of the job in a slot."""
+
+    def how(self, of: int) -> Preempted:
+        """How runs of a class are displaced."""
+        return Preempted(PreemptMode.REQUEUE, exempt_s=0.0)
+
+    def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
+        """Runs with smaller ranks are displaced first; ties: the most recently started ones."""
+        return ()
+
+
+class OfQueues(Precedence):
+    """The class of a job is the rank of its queue; `queues` are in order of service."""
+
+    def __init__(self, queues: Sequence[QueuePolicy]) -> None:
+        rank = {queue.name: k for k, queue in enumerate(queues)}
+        sets = (frozenset(rank[name] for name in queue.displaces) for queue in queues)
+        self.displaced_by = {k: ranks for k, ranks in enumerate(sets) if ranks}
+
+    def of_waiting(self, state: ConsumableNodes) -> Ints:
+        return state.waiting.ranks
+
+    def of(self, state: ConsumableNodes, slot: int) -> int:
+        return int(state.queue.rank[slot])
+
+
+class _Class(NamedTuple):
+    """`level`: those with lower ones are preempted first."""
+
+    level: int
+    how: Preempted
+
+
+class OfPolicy(Precedence):
+    """The class of a job is its partition, or its QOS. Source: preempt/partition_prio and preempt/qos."""
+
+    def __init__(self, claims: Claims, by: Preemption) -> None:
+        self._claims, self._by = claims, by
+        policy, found = claims.policy, dict[str, PartitionPolicy | QualityOfService]()
+        found |= policy.partitions if by.by_partition else policy.qualities
+        found.setdefault("", PartitionPolicy() if by.by_partition else QualityOfService(""))
+        self._number = {name: k for k, name in enumerate(found)}
+        self._classes = [
+            _Class(
+                each.tier if isinstance(each, PartitionPolicy) else each.priority, self._how(each.preempted)
+            )
+            for each in found.values()
+        ]
+        may_be = {k for k, each in enumerate(self._classes) if each.how.mode is not PreemptMode.OFF}
+        sets = {}
+        for k, each in enumerate(found.values()):
+            if isinstance(each, QualityOfService):
+                below = {self._number[name] for name in each.preempts if name in self._number}
+            else:
+                below = {j for j, other in enumerate(self._classes) if other.level < each.tier}
+            sets[k] = frozenset(below & may_be - {k})
+        self.displaced_by = {k: below for k, below in sets.items() if below}
+
+    def _how(self, stated: Preempted) -> Preempted:
+        by = self._by
+        exempt_s = by.exempt_s if stated.exempt_s is None else stated.exempt_s
+        return Preempted(stated.mode or by.mode, stated.grace_s, exempt_s)
+
+    def of_waiting(self, state: ConsumableNodes) -> Ints:
+        return np.array([self.of(state, slot) for slot in state.waiting.slots.tolist()], np.int64)
+
+    def of(self, state: ConsumableNodes, slot: int) -> int:
+        where = self._claims.where[self._claims.service.claim[slot]]
+        return self._number.get(where[0 if self._by.by_partition else 1], self._number[""])
+
+    def how(self, of: int) -> Preempted:
+        return self._classes[of].how
+
+    def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
+        return () if self._by.youngest_first else (self._classes[of].level, n_nodes)
