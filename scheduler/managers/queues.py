@@ -125,8 +125,10 @@ class Starvation:
     def note_displaced(self, job: Job) -> bool:
         """Count a displacement of a started run of `job`. Returns whether that raises the job."""
         self._times[job.id] += 1
+        if self._raised_after is None or self._times[job.id] % self._raised_after:
+            return False
         place = self._queues.index(self.queue_of(job))
-        if self._raised_after is None or self._times[job.id] % self._raised_after or place == 0:
+        if place == 0:
             return False
         self._raised_to[job.id] = self._queues[place - 1]
         return True

@@ -89,6 +89,9 @@ class CompiledReplay:
             policy, how = QueueCodes(FCFS, CONSERVATIVE, always_called=True), made
         else:
             return "it is not compiled"
+        policy_of_site = None if log.cluster is None else log.cluster.policy
+        if policy_of_site is not None and policy_of_site.preemption is not None:
+            return "preemption is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
             return f"node selection '{made.selection}' is not compiled"
         return cls(log, policy, order, estimates, made.selection, how=how)

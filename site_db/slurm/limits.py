@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import Any
 
-from scheduler.priority.policy import PARENT, ResourceLimits
-from site_db.slurm.keys import NOT_MODELLED
+from scheduler.priority.policy import PARENT, Preempted, PreemptMode, ResourceLimits
 from site_db.slurm.lines import Line
 from site_db.slurm.values import NotModelled, PolicySetting, amount
 
@@ -38,6 +37,10 @@ OF_QUALITIES = {
     "MaxSubmitJobsPerAccount": ("of_account", "submitted"),
     "MaxTRESPerAccount": ("of_account", "tres"),
     "UsageFactor": ("", "usage_factor"),
+    "Preempt": ("", "preempts"),
+    "PreemptMode": ("preempted", "mode"),
+    "PreemptExemptTime": ("preempted", "exempt_s"),
+    "GraceTime": ("preempted", "grace_s"),
 }
 """Where the settings belong: to which limits, or to what is limited itself, and there to which value."""
 _OVER_TIME = (
@@ -45,11 +48,9 @@ _OVER_TIME = (
     *("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPerAccount"),
 )
 _ACCRUING = ("GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePerUser", "MaxJobsAccruePerAccount")
-_PREEMPTING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
 _OTHER = {
     **dict.fromkeys(_OVER_TIME, "usage over time has no limits"),
     **dict.fromkeys(_ACCRUING, "the number of jobs that age has no limits"),
-    **dict.fromkeys(_PREEMPTING, NOT_MODELLED["PreemptMode"]),
     "Flags": "a QOS has no flags here",
     "LimitFactor": "limits are as they are stated",
     "MaxTRESPerNode": "limits are of all nodes of a job",
@@ -126,7 +127,11 @@ def said(
         elif key not in _READ_ELSEWHERE and key not in _WITHOUT_EFFECT:
             raise setting.line.mistake(f"{setting.of} has {key}, which is not for it; remove it")
     numbers = found.pop("", {})
-    return {whose: ResourceLimits(**values) for whose, values in found.items()} | numbers
+    of_preemption = {whose: Preempted(**values) for whose, values in found.items() if whose == "preempted"}
+    limits = {
+        whose: ResourceLimits(**values) for whose, values in found.items() if whose not in of_preemption
+    }
+    return limits | of_preemption | numbers
 
 
 def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignored: NotModelled) -> Any:
@@ -134,6 +139,13 @@ def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignor
         return {**before, **setting.tres(amount, ignored)}
     if what == "wall_s":
         return None if (time_s := setting.time_s) == inf else time_s
+    if what in ("grace_s", "exempt_s"):
+        return setting.time_s
+    if what == "mode":
+        mode = setting.preempt_mode(ignored)
+        return None if mode is PreemptMode.OFF else mode  # for which Slurm takes that of the site
+    if what == "preempts":
+        return tuple(filter(None, setting.value.lower().split(",")))
     if what == "usage_factor":
         return setting.factor
     if what == "shares" and setting.value.lower() in _OF_PARENT:

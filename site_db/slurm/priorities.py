@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from scheduler.messages import counted
-from scheduler.priority.policy import Multifactor, PartitionPolicy, SitePolicy, Weights
+from scheduler.priority.policy import (
+    Multifactor,
+    PartitionPolicy,
+    Preempted,
+    Preemption,
+    PreemptMode,
+    SitePolicy,
+    Weights,
+)
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of, with_defaults
 from site_db.slurm.nodes import order_of_service
@@ -31,9 +39,12 @@ _WEIGHTS = {
 _READ = (
     *(*_WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
     *("PriorityMaxAge", "PriorityCalcPeriod", "PriorityFavorSmall", "FairShareDampeningFactor"),
-    "AccountingStorageEnforce",
+    *("AccountingStorageEnforce", "PreemptType", "PreemptMode", "PreemptExemptTime", "PreemptParameters"),
 )
-_OF_PARTITIONS = ("Priority", "PriorityJobFactor", "PriorityTier", "QOS", "TRESBillingWeights")
+_OF_PARTITIONS = (
+    *("Priority", "PriorityJobFactor", "PriorityTier", "QOS", "TRESBillingWeights"),
+    *("PreemptMode", "GraceTime"),
+)
 MODELLED = frozenset(name.lower() for name in (*_READ, *_OF_PARTITIONS))
 """The keys of `slurm.conf` that a policy has, in small letters."""
 _NOT_MODELLED = {
@@ -63,6 +74,14 @@ _ENFORCED = {
 }
 """What each word of AccountingStorageEnforce enforces."""
 _OTHER_WORDS = {"safe": "usage over time has no limits", "wckeys": "there are no WCKeys"}
+_OTHER_PARAMETERS = {
+    **dict.fromkeys(("reorder_count", "strict_order"), "as few runs are stopped as suffice, in order"),
+    **dict.fromkeys(
+        ("min_exempt_priority", "reclaim_licenses", "send_user_signal", "suspend_grace_time"),
+        "it is not modelled",
+    ),
+}
+_PARAMETERS = ("youngest_first", *_OTHER_PARAMETERS)
 _SIMILAR = 0.85
 
 
@@ -76,7 +95,12 @@ def read_priorities(
         conf.add(kind, whole, line)
     if not has_nodes:
         ignored.others += (*others, *conf.others())
-    return SitePolicy(conf.multifactor, partitions=conf.partitions, enforces=conf.enforces)
+    return SitePolicy(
+        conf.multifactor,
+        partitions=conf.partitions,
+        enforces=conf.enforces,
+        preemption=conf.preemption,
+    )
 
 
 @dataclass
@@ -139,6 +163,28 @@ class _Configuration:
             PolicySetting(line, of, "TRESBillingWeights", line.get("tresbillingweights")).tres(
                 weight, self.ignored
             ),
+            Preempted(
+                PolicySetting(line, of, "PreemptMode", line.get("preemptmode")).preempt_mode(self.ignored),
+                line.number("gracetime", default=0),
+            ),
+        )
+
+    @property
+    def preemption(self) -> Preemption | None:
+        """Raises InvalidFile."""
+        kind, mode, exempt = map(self._get, ("PreemptType", "PreemptMode", "PreemptExemptTime"))
+        if kind is None or kind.value == "preempt/none":
+            return None
+        if kind.value not in ("preempt/qos", "preempt/partition_prio"):
+            raise kind.mistake("preempt/none, preempt/qos or preempt/partition_prio")
+        how = None if mode is None else mode.preempt_mode(self.ignored)
+        if how in (None, PreemptMode.OFF):
+            raise kind.line.mistake(f"{kind.key}={kind.value} needs a PreemptMode, like REQUEUE or CANCEL")
+        exempt_s = 0.0 if exempt is None or exempt.value.lower() in NO_LIMIT else exempt.time_s
+        parameters = self._get("PreemptParameters")
+        words = () if parameters is None else self._words(parameters, _PARAMETERS, _OTHER_PARAMETERS)
+        return Preemption(
+            kind.value == "preempt/partition_prio", how, exempt_s, "youngest_first" in list(words)
         )
 
     @property
@@ -203,7 +249,8 @@ class _Configuration:
     ) -> Iterator[str]:
         """The words of a list, of which the `others` are not modelled. Raises InvalidFile."""
         for word in filter(None, map(str.strip, setting.value.split(","))):
-            name = next((each for each in known if each.lower() == word.lower()), None)
+            stated = word.partition("=")[0].lower()
+            name = next((each for each in known if each.lower() == stated), None)
             if name is None:
                 raise setting.mistake(f"a list of {', '.join(known)}")
             if name in others:

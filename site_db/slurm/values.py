@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from scheduler.messages import abbreviated
-from scheduler.priority.policy import TRES
+from scheduler.priority.policy import TRES, PreemptMode
 from site_db.files.formats import is_decimal, is_whole
 from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted, shortened
 from site_db.slurm.lines import Line
@@ -63,6 +63,22 @@ class PolicySetting(NamedTuple):
     def time_s(self) -> float:
         """Seconds, perhaps 0. Raises InvalidFile."""
         return 0.0 if duration_s(self.value, 60) == 0 else self.limit_s or inf
+
+    def preempt_mode(self, ignored: NotModelled) -> PreemptMode | None:
+        """How jobs are preempted; None if that is not said. Raises InvalidFile."""
+        found = None
+        for word in filter(None, map(str.strip, self.value.upper().split(","))):
+            if word in PreemptMode.__members__:
+                found = PreemptMode[word]
+            elif word == "SUSPEND":
+                found = PreemptMode.REQUEUE
+                reason = "a job that is to be suspended is queued again, and begins anew"
+                ignored.add(self, reason, f"PreemptMode={word}", "approximate")
+            elif word in ("GANG", "PRIORITY", "WITHIN"):
+                ignored.add(self, f"{word} is not modelled", f"PreemptMode={word}")
+            elif word != "CLUSTER":
+                raise self.mistake("a list of OFF, CANCEL, REQUEUE, SUSPEND, GANG, PRIORITY and WITHIN")
+        return found
 
     def check_qos(self, name: str, known: Collection[str] | None) -> None:
         """Raise InvalidFile for a QOS that is not known, if it is known which there are."""

@@ -12,10 +12,19 @@ import pytest
 from scipy import stats
 
 from scheduler.node_request import Node, Request
+from scheduler.priority.policy import (
+    Multifactor,
+    Preemption,
+    PreemptMode,
+    QualityOfService,
+    SitePolicy,
+    Weights,
+)
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE
 from sil.workload.job_log import SCHEMA, JobLog
+from site_db.jobs.records import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.sil.experiment.replaying import replayed_jobs
 
@@ -25,6 +34,7 @@ CORES = (3, 5)
 """Of two nodes."""
 C = sum(CORES)
 LOAD = 0.8
+CLASSES = (Charged("", "high"), Charged("", "low"))
 
 
 def erlang_c(servers: int, load: float) -> float:
@@ -63,8 +73,16 @@ def test_the_formulas_agree_with_published_values() -> None:
     assert mean_wait_mdc_s(1, 0.8, 1.0) == pytest.approx(0.8 / (2 * (1 - 0.8)), rel=1e-6)
 
 
-def mean_wait_s(run_s: np.ndarray, rng: np.random.Generator, folder: Path) -> float:
-    submit_s = np.cumsum(rng.exponential(SERVICE_S / (C * LOAD), JOBS))
+def waits_s_of(
+    run_s: np.ndarray,
+    rng: np.random.Generator,
+    folder: Path,
+    load: float = LOAD,
+    charged: np.ndarray | None = None,
+    policy: SitePolicy | None = None,
+    cores: tuple[int, ...] = CORES,
+) -> np.ndarray:
+    submit_s = np.cumsum(rng.exponential(SERVICE_S / (sum(cores) * load), JOBS))
     columns = {
         "job": range(1, JOBS + 1),
         "submit_s": submit_s,
@@ -73,18 +91,27 @@ def mean_wait_s(run_s: np.ndarray, rng: np.random.Generator, folder: Path) -> fl
         "estimate_s": run_s,
         "user": [-1] * JOBS,
         "request": [0] * JOBS,
+        "charged": np.zeros(JOBS, np.int64) if charged is None else charged,
     }
-    nodes = {f"n{n}": Node(cores) for n, cores in enumerate(CORES)}
+    nodes = {f"n{n}": Node(each) for n, each in enumerate(cores)}
     log = JobLog(
         "queue",
-        pl.DataFrame(columns, {**SCHEMA, "request": pl.Int64}),
-        C,
-        cluster=SiteNodes(nodes, {}, {}),
+        pl.DataFrame(columns, {**SCHEMA, "request": pl.Int64, "charged": pl.Int64}),
+        sum(cores),
+        cluster=SiteNodes(nodes, {}, {}, policy=policy),
         requests=(Request(),),
+        charged=() if policy is None else CLASSES,
     )
     Replay(log).run(resolve("fcfs"), folder)
     jobs = replayed_jobs(folder / TRACE, log.jobs)
-    return float(jobs["waiting_time"][WARM_UP:].mean() or 0.0)
+    return jobs.sort("job_id")["waiting_time"].to_numpy()
+
+
+def agrees(waits_s: list[float], theory_s: float) -> None:
+    """The theory is within the 99 % interval of replications."""
+    low, high = stats.t.interval(0.99, len(waits_s) - 1, np.mean(waits_s), stats.sem(waits_s))
+    assert low <= theory_s <= high, (low, theory_s, high)
+    assert high - low < theory_s, "the interval says something"
 
 
 @pytest.mark.parametrize("kind", ["exponential", "fixed"])
@@ -95,8 +122,46 @@ def test_the_mean_wait_on_shared_cores_is_that_of_theory(kind: str, tmp_path: Pa
     waits_s = []
     for _ in range(REPLICATIONS):
         run_s = rng.exponential(SERVICE_S, JOBS) if kind == "exponential" else np.full(JOBS, SERVICE_S)
-        waits_s.append(mean_wait_s(run_s, rng, tmp_path))
-    theory_s = (mean_wait_mmc_s if kind == "exponential" else mean_wait_mdc_s)(C, LOAD, SERVICE_S)
-    low, high = stats.t.interval(0.99, REPLICATIONS - 1, np.mean(waits_s), stats.sem(waits_s))
-    assert low <= theory_s <= high, (low, theory_s, high)
-    assert high - low < theory_s, "the interval says something"
+        waits_s.append(float(waits_s_of(run_s, rng, tmp_path)[WARM_UP:].mean()))
+    agrees(waits_s, (mean_wait_mmc_s if kind == "exponential" else mean_wait_mdc_s)(C, LOAD, SERVICE_S))
+
+
+SHARES = 0.4, 0.6
+"""Of jobs of high and low QOS."""
+
+
+def by_qos(preemption: Preemption | None = None) -> SitePolicy:
+    qualities = {
+        "high": QualityOfService("high", 1, preempts=("low",)),
+        "low": QualityOfService("low", 0),
+    }
+    return SitePolicy(Multifactor(Weights(qos=1_000)), qualities=qualities, preemption=preemption)
+
+
+@pytest.mark.long
+def test_classes_that_do_not_preempt_wait_as_cobham_says(tmp_path: Path) -> None:
+    """M/M/c with classes (Cobham 1954): W_k = W_0 / ((1 - sigma_{k-1}) (1 - sigma_k))."""
+    rng, waits_s = np.random.default_rng(11), (list[float](), list[float]())
+    for _ in range(REPLICATIONS):
+        charged = rng.choice(2, JOBS, p=SHARES)
+        found = waits_s_of(rng.exponential(SERVICE_S, JOBS), rng, tmp_path, LOAD, charged, by_qos())
+        for k in (0, 1):
+            waits_s[k].append(float(found[WARM_UP:][charged[WARM_UP:] == k].mean()))
+    first_s = erlang_c(C, LOAD) * SERVICE_S / C
+    high = LOAD * SHARES[0]
+    agrees(waits_s[0], first_s / (1 - high))
+    agrees(waits_s[1], first_s / ((1 - high) * (1 - LOAD)))
+
+
+@pytest.mark.long
+def test_a_class_that_preempts_waits_as_if_it_were_alone(tmp_path: Path) -> None:
+    """M/M/c of its own jobs, whatever the others do."""
+    rng, waits_s, load = np.random.default_rng(12), list[float](), 0.7
+    shares = 0.8, 0.2
+    for _ in range(REPLICATIONS):
+        charged = rng.choice(2, JOBS, p=shares)
+        run_s = np.where(charged == 0, rng.exponential(SERVICE_S, JOBS), SERVICE_S / 2)
+        policy = by_qos(Preemption(False, PreemptMode.REQUEUE))
+        found = waits_s_of(run_s, rng, tmp_path, load, charged, policy, (1, 1))
+        waits_s.append(float(found[WARM_UP:][charged[WARM_UP:] == 0].mean()))
+    agrees(waits_s, mean_wait_mmc_s(2, load * shares[0], SERVICE_S))

@@ -12,6 +12,9 @@ from scheduler.priority.policy import (
     Association,
     Multifactor,
     PartitionPolicy,
+    Preempted,
+    Preemption,
+    PreemptMode,
     QualityOfService,
     ResourceLimits,
     SitePolicy,
@@ -206,6 +209,7 @@ def test_qualities_of_service_have_limits_of_all_of_each_user_and_account_and_of
         of_account=ResourceLimits(submitted=7),
         job=ResourceLimits(wall_s=86_400.0),
         usage_factor=2.0,
+        preempts=("normal",),
     )
     assert found.qualities == {"normal": QualityOfService("normal"), "high": high}
 
@@ -225,6 +229,45 @@ def test_qualities_of_service_in_a_dump_count_unless_another_file_has_them(tmp_p
         usage_factor=0.5,
     )
     assert both.qualities == read(tmp_path, qos=QUALITIES).qualities
+
+
+def test_preemption_is_that_of_slurm_conf_of_partitions_and_of_qualities_of_service(tmp_path: Path) -> None:
+    conf = (
+        "PreemptType=preempt/qos",
+        "PreemptMode=CANCEL,GANG",
+        "PreemptExemptTime=00:01:00",
+        "PreemptParameters=youngest_first,reorder_count=3",
+        "PartitionName=a PreemptMode=OFF GraceTime=120",
+    )
+    qos = (
+        "Name|Preempt|PreemptMode|PreemptExemptTime|GraceTime",
+        "normal||cluster||00:00:00",
+        "low||suspend|00:02:00|00:05:00",
+        "high|low,normal|off||",
+    )
+    found = read(tmp_path, conf=conf, qos=qos)
+    assert found.preemption == Preemption(False, PreemptMode.CANCEL, 60.0, youngest_first=True)
+    assert found.partitions["a"].preempted == Preempted(PreemptMode.OFF, 120)
+    assert found.qualities["low"].preempted == Preempted(PreemptMode.REQUEUE, 300.0, 120.0)
+    assert found.qualities["high"].preempts == ("low", "normal")
+    assert found.qualities["high"].preempted == Preempted()  # Slurm takes that of the site for OFF
+    said = "\n".join(found.notes)
+    for what in ("approximate: PreemptMode=suspend of QOS low", "GANG is not modelled", "reorder_count"):
+        assert what in said
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("PreemptType=preempt/qos",), "PreemptType=preempt/qos needs a PreemptMode, like REQUEUE or CANCEL"),
+        (("PreemptType=preempt/age",), "expected preempt/none, preempt/qos or preempt/partition_prio"),
+        (("PreemptType=preempt/qos", "PreemptMode=KILL"), "expected a list of OFF, CANCEL, REQUEUE"),
+    ],
+)
+def test_preemption_that_slurm_refuses_is_refused(
+    lines: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    assert expected in refusal(tmp_path, conf=lines)
 
 
 def test_the_usage_of_an_account_is_what_is_not_of_those_below(tmp_path: Path) -> None:
@@ -267,7 +310,6 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
     of_tres = "limits and weights are those of cpu, mem, node, gres/gpu, billing"
     over_time = "usage over time has no limits"
     assert [note.replace(f"{tmp_path}/", "").replace(", because ", "|") for note in found.notes] == [
-        "qos.txt, line 3: ignored: Preempt=normal of QOS high|what displaces what is said by [[queues]]",
         "qos.txt, line 3: ignored: Flags=DenyOnLimit of QOS high|a QOS has no flags here",
         "qos.txt, line 3: ignored: Flags=NoDecay of QOS high|a QOS has no flags here",
         "slurm.conf, line 1: ignored: PriorityUsageResetPeriod=MONTHLY of slurm.conf|usage decays, and is "
