@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from inspect import signature
 from math import inf
+from typing import Any
 
 from scheduler.free_nodes.consumable_nodes import ReservingPasses
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
@@ -12,7 +13,7 @@ from scheduler.free_nodes.rigid import reserved_for
 from scheduler.messages import UserError
 from scheduler.model import NodeSchedule
 from scheduler.node_resources.selection import checked_name, selection_by_name
-from scheduler.priority.policy import BackfillParameters
+from scheduler.priority.policy import BackfillParameters, SitePolicy
 from scheduler.rules import AllOthers
 
 WAITS = (
@@ -20,8 +21,7 @@ WAITS = (
 )
 
 
-@dataclass
-class SlurmBackfill(BackfillParameters):
+class SlurmBackfill:
     """Slurm's main and backfill schedulers on nodes with CPUs, memory and GPUs.
 
     The main scheduler starts jobs in order at each event; in each pool of nodes that partitions share, only
@@ -30,12 +30,24 @@ class SlurmBackfill(BackfillParameters):
     starts if that is now. Decisions take no time. Cost: see `node_resources/core/two_passes.py`.
     """
 
-    selection: str = "first_fit"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.selection = checked_name(self.selection)
+    def __init__(self, selection: str = "first_fit", **given: Any) -> None:
+        """`given`: some of `BackfillParameters`."""
+        self.selection, self._given = checked_name(selection), given
         self._passes: ReservingPasses | None = None
+        self.parameters(None)
+
+    __signature__ = signature(BackfillParameters, eval_str=True)
+    __signature__ = __signature__.replace(
+        parameters=[
+            signature(__init__, eval_str=True).parameters["selection"],
+            *__signature__.parameters.values(),
+        ]
+    )
+
+    def parameters(self, policy: SitePolicy | None) -> BackfillParameters:
+        """Those given, else those of the site's `slurm.conf`, else Slurm's defaults. Raises ValueError."""
+        stated: dict[str, Any] = {} if policy is None else {**policy.scheduling}
+        return BackfillParameters(**(stated | self._given))
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         if isinstance(problem, FreeNodesProblem):
@@ -45,7 +57,8 @@ class SlurmBackfill(BackfillParameters):
             )
         nodes, now_s, n = problem.free_nodes, problem.now_s, problem.n_jobs
         if self._passes is None or self._passes.state is not nodes:
-            self._passes = ReservingPasses(nodes, selection_by_name(self.selection), self)
+            how = self.parameters(None if nodes.claims is None else nodes.claims.policy)
+            self._passes = ReservingPasses(nodes, selection_by_name(self.selection), how)
         starts, again_s = self._passes.starts(now_s), self._passes.asks_again_s
         starts_s = self._passes.starts_s
 

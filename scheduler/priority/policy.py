@@ -166,7 +166,7 @@ class PartitionPolicy:
     preempted: Preempted = Preempted()
 
 
-@dataclass
+@dataclass(frozen=True)
 class BackfillParameters:
     """Slurm's `SchedulerParameters`, with its defaults; 0 = no limit, unless said otherwise.
 
@@ -223,3 +223,5 @@ class SitePolicy:
     preemption: Preemption | None = None
     notes: tuple[str, ...] = ()
     """What of the files is not modelled, a sentence each."""
+    scheduling: Mapping[str, int] = field(default_factory=dict)
+    """The parameters of Slurm's schedulers that are not the default ones."""

@@ -86,7 +86,8 @@ class CompiledReplay:
         elif isinstance(made, Conservative):
             policy = QueueCodes(FCFS, CONSERVATIVE, always_called=True)
         elif isinstance(made, SlurmBackfill) and log.cluster is not None:
-            policy, how = QueueCodes(FCFS, CONSERVATIVE, always_called=True), made
+            policy = QueueCodes(FCFS, CONSERVATIVE, always_called=True)
+            how = made.parameters(log.cluster.policy)
         else:
             return "it is not compiled"
         policy_of_site = None if log.cluster is None else log.cluster.policy

@@ -26,6 +26,7 @@ from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of, with_defaults
 from site_db.slurm.nodes import order_of_service
 from site_db.slurm.output import NO, NO_LIMIT, YES
+from site_db.slurm.scheduling import scheduling
 from site_db.slurm.values import NotModelled, PolicySetting, weight
 
 _WEIGHTS = {
@@ -40,6 +41,7 @@ _READ = (
     *(*_WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
     *("PriorityMaxAge", "PriorityCalcPeriod", "PriorityFavorSmall", "FairShareDampeningFactor"),
     *("AccountingStorageEnforce", "PreemptType", "PreemptMode", "PreemptExemptTime", "PreemptParameters"),
+    *("SchedulerParameters", "SchedulerType"),
 )
 _OF_PARTITIONS = (
     *("Priority", "PriorityJobFactor", "PriorityTier", "QOS", "TRESBillingWeights"),
@@ -100,6 +102,7 @@ def read_priorities(
         partitions=conf.partitions,
         enforces=conf.enforces,
         preemption=conf.preemption,
+        scheduling=scheduling(conf.settings, ignored),
     )
 
 

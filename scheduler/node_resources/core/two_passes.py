@@ -52,7 +52,8 @@ class TwoPassRule(StartRule):
         self.most_tested, self.min_age_s = how.bf_max_job_test, how.bf_min_age_reserve
         self.most_started = how.bf_max_job_start or how.bf_max_job_test
         self.cycle_s = -inf if self.most_tested > 0 else inf
-        most = how.bf_max_job_user, how.bf_max_job_assoc, how.bf_max_job_part, how.bf_job_part_count_reserve
+        most_of_user = 0 if how.bf_max_job_assoc else how.bf_max_job_user  # as in Slurm
+        most = most_of_user, how.bf_max_job_assoc, how.bf_max_job_part, how.bf_job_part_count_reserve
         self.most, self.counts = np.array(most, np.int64), np.zeros((1, len(most)), np.int64)
         self.plan.slot_s = how.bf_resolution
         self.plan.margin_s = min(how.bf_resolution, 1)  # a job that ends when another one begins delays it

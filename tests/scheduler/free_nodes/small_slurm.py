@@ -102,8 +102,8 @@ class SmallSlurm:
                 break
             if self.is_at_limit(job):
                 continue
-            keys = [("bf_max_job_user", job.user), ("bf_max_job_part", job.partition)]
-            keys.append(("bf_max_job_assoc", job.user))
+            of = "bf_max_job_assoc" if self.get("bf_max_job_assoc") else "bf_max_job_user"
+            keys = [(of, job.user), ("bf_max_job_part", job.partition)]
             if any(0 < self.get(key[0]) <= counts[key] for key in keys):
                 continue
             counts.update(keys)

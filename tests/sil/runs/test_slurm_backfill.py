@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduler.node_request import Node, Partition, Request
@@ -23,13 +23,14 @@ from scheduler.priority.policy import (
 )
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.replays import Engine
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog, log_on_nodes
 from site_db.jobs.records import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_slurm import SlurmJob, SmallSlurm
+from tests.sil.runs.test_engines_on_nodes import SELECTIONS, logs
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -134,3 +135,56 @@ def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_d
     compiled, harness = (facts(log, named(how), engine) for engine in (Engine.COMPILED, Engine.HARNESS))
     assert compiled.equals(harness)
     assert starts(compiled) == SmallSlurm(nodes, how, most_running).replay(jobs)
+
+
+@settings(max_examples=up_to(500, part=20), deadline=None)
+@given(logs(), st.sampled_from(SELECTIONS))
+def test_exact_reservations_for_all_at_each_event_are_conservative_backfilling_if_estimates_are_exact(
+    log: JobLog, selection: str
+) -> None:
+    """Otherwise conservative backfilling keeps reservations where later jobs were not in the way when they
+    were made, while a new plan has none of them before those of earlier jobs."""
+    assume(log.cluster is not None and not log.cluster.site_resources)  # Slurm reserves no licences
+    replay = Replay(log, engine=Engine.COMPILED, estimates=Estimates.ACTUAL)
+    all_exact = {"bf_interval": 0, "bf_window": 10**9, "bf_resolution": 0, "bf_max_job_test": 10**9}
+    names = (
+        f"conservative(selection={selection})",
+        f"{named({**all_exact, 'reserve': 'parts'})[:-1]}, selection={selection})",
+    )
+    first, second = (replay.facts(resolve(name).named("same"), Path(os.devnull)) for name in names)
+    assert first.equals(second)
+
+
+@settings(max_examples=up_to(500, part=20), deadline=None)
+@given(st.integers(2, 8), st.data())
+def test_one_exact_reservation_at_each_event_is_easy_backfilling_on_one_node(
+    cores: int, data: st.DataObject
+) -> None:
+    """Of several nodes, EASY does not say which the first job will have, and a reservation does."""
+    nodes = [(cores, frozenset({"p"}))]
+    log = log_of(nodes, data.draw(jobs_on(nodes)), None)
+    how = {"bf_interval": 0, "bf_window": 10**9, "bf_resolution": 0, "bf_job_part_count_reserve": 1}
+    names = "easy", named({**how, "reserve": "parts"})
+    first, second = (
+        Replay(log, engine=Engine.COMPILED).facts(resolve(name).named("same"), Path(os.devnull))
+        for name in names
+    )
+    assert first.equals(second)
+
+
+def test_the_parameters_are_those_of_slurm_conf_unless_the_name_of_the_scheduler_has_them() -> None:
+    nodes = [(2, frozenset({"p"}))]
+    first = SlurmJob(1, 0, 100, 100, 1, 1, False, "p", 0, 0)
+    large = first._replace(number=2, submit_s=1, cores=2)
+    jobs = [first, large, first._replace(number=3, submit_s=2, run_s=30, limit_s=30)]
+    log = log_of(nodes, jobs, None)
+    assert log.cluster is not None
+    assert log.cluster.policy is not None
+    policy = replace(log.cluster.policy, scheduling={"bf_interval": 20})
+    log = replace(log, cluster=replace(log.cluster, policy=policy))
+    for engine in (Engine.COMPILED, Engine.HARNESS):
+        found = [
+            starts(facts(log, name, engine))[3][0]
+            for name in ("slurm_backfill", "slurm_backfill(bf_interval=9)")
+        ]
+        assert found == [20, 9]

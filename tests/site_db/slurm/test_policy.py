@@ -327,6 +327,28 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
     ]
 
 
+def test_the_parameters_of_the_schedulers_are_those_of_slurm_conf_and_others_have_a_note_each(
+    tmp_path: Path,
+) -> None:
+    listed = "bf_window=2880,BF_Interval=60,bf_resolution=0,sched_interval=-1,bf_continue,max_rpc_cnt=9,defer"
+    found = read(tmp_path, conf=(f"SchedulerParameters={listed}",))
+    assert found.scheduling == {"bf_window": 2880, "bf_interval": 60}
+    beyond = "it is not in Slurm's range, or switches a scheduler off"
+    assert [note.partition("ignored: ")[2].replace(", because ", "|") for note in found.notes] == [
+        f"SchedulerParameters=bf_resolution=0 of slurm.conf|{beyond}",
+        f"SchedulerParameters=sched_interval=-1 of slurm.conf|{beyond}",
+        "SchedulerParameters=bf_continue= of slurm.conf|decisions take no time",
+        "SchedulerParameters=max_rpc_cnt=9 of slurm.conf|it is not modelled",
+        "SchedulerParameters=defer= of slurm.conf|it is not modelled",
+    ]
+
+
+def test_without_backfilling_in_slurm_conf_there_is_none_and_a_note_says_so(tmp_path: Path) -> None:
+    found = read(tmp_path, conf=("SchedulerType=sched/builtin",))
+    assert found.scheduling == {"bf_max_job_test": 0}
+    assert "SchedulerType=sched/builtin of slurm.conf, because only slurm_backfill" in found.notes[0]
+
+
 def test_limits_over_time_have_old_names_too_and_a_node_that_jobs_share_is_said_to_count_for_each(
     tmp_path: Path,
 ) -> None:
@@ -376,6 +398,7 @@ def test_without_slurm_conf_a_note_says_what_follows(tmp_path: Path) -> None:
         ("FairShareDampeningFactor=0 PriorityWeightAge=1", "FairShareDampeningFactor of slurm.conf is '0';"),
         ("PriorityWeightTRES=gpu=5", "PriorityWeightTRES of slurm.conf is 'gpu=5'; expected TRES with numbe"),
         ("PriorityWeightTRES=cpu=x", "PriorityWeightTRES=cpu of slurm.conf is 'x'; expected a number of at"),
+        ("SchedulerParameters=bf_window=1d", "SchedulerParameters=bf_window of slurm.conf is '1d'; expected"),
         ("PartitionName=a PriorityTeir=5", "PartitionName=a has PriorityTeir=5, which is no key of Slurm; e"),
         ("PartitionName=a PriorityTier=x", "prioritytier is 'x'; expected a whole number, at most 2,147,483"),
         ("PartitionName=a QOS=hihg", "QOS of partition a has 'hihg', which is not defined; expected one of"),
