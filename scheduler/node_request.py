@@ -111,6 +111,8 @@ class Request:
     partitions: frozenset[str] = frozenset()
     """Partitions in one of which the job may run; any node if empty."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
+    reservation: str = ""
+    """The reservation of nodes in which the job runs; empty: in none."""
 
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
@@ -135,6 +137,7 @@ class Request:
             self.features,
             self.partitions,
             _in_order(self.site_resources),
+            self.reservation,
         )
 
     @property

@@ -227,7 +227,6 @@ class ReservingPasses:
         if how is not None:
             main = EasyRule(state.queue, self._now)
             self._rule = TwoPassRule(state.queue, main, self._plan, how, plans_all=True)
-        self._down: frozenset[int] = frozenset()
 
     def starts(self, now_s: float) -> tuple[Start, ...]:
         """The jobs that start, in order of service."""
@@ -235,9 +234,6 @@ class ReservingPasses:
         self._window.total_requested = nodes.total_requested
         self._placement.begin()
         self._now.begin()
-        for node in sorted(nodes.down ^ self._down):
-            self._plan.toggle(node)
-        self._down = frozenset(nodes.down)
         try:
             return _starts(self.state, self._rule.decide(FCFS, CONSERVATIVE, now_s), now_s)
         finally:

@@ -33,7 +33,7 @@ def room_for(nodes: NodeResources, request: Request) -> str:
     lacks."""
     kind = nodes.kind_of(request)
     nodes.fits(kind, request.chunks)
-    left: Flags = np.asarray(nodes.kinds.eligible)[kind] != 0
+    left: Flags = (np.asarray(nodes.kinds.eligible)[kind] != 0) & (np.asarray(nodes.kinds.calendar.up) != 0)
     n_left = int(left.sum())
     features = f" with {' and '.join(sorted(request.features))}" if request.features else ""
     funnel = f"{n_left} {plural(n_left, 'node')} up{request.where}{features}"

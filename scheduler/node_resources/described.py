@@ -45,7 +45,6 @@ class DescribedNodes:
         self.requested: dict[int, tuple[Request, int]] = {}
         """A request of each kind, and how many such jobs arrived."""
         self.total_requested = 0
-        self.down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
         self._pools: dict[frozenset[str], Flags] = {}
         """The nodes of the partitions that requests name."""
@@ -126,12 +125,10 @@ class DescribedNodes:
         if request.gpus is not None:
             types = self.gpu_type_bits(request.gpus.types)
             gpus = request.gpus.count, thousandths(request.gpus.share), types
-        most = np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
         eligible = np.zeros(len(self.all), np.bool_)
         for node, which in self._usable_alike:
             eligible[which] = request.may_use(node)
-        eligible[list(self.down)] = False
-        return self.kinds.add(need, gpus, most, request.exclusive, eligible, self._pool(request.partitions))
+        return self.kinds.add(need, gpus, request, eligible, self._pool(request.partitions))
 
     def _pool(self, partitions: frozenset[str]) -> int:
         """The number of the pool of some partitions' nodes."""

@@ -47,9 +47,7 @@ class NodeResources(DescribedNodes):
 
     def set_up(self, node: int, is_up: bool) -> None:
         """Mark a node as up or down. No job fits on one that is down; what runs there keeps what it has."""
-        (self.down.discard if is_up else self.down.add)(node)
-        for kind, (request, _) in self.requested.items():
-            self.kinds.eligible[kind, node] = is_up and request.may_use(self.all[node])
+        self.kinds.calendar.set_up(node, is_up)
         self.state.has_changed(node)
 
     def fits(self, kind: int, chunks: int) -> bool:

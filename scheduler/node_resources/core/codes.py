@@ -18,5 +18,8 @@ HAS, FREE = 0, 1
 ONE = 1
 """One as a 64-bit integer, to be shifted: a literal of C has 32 bits."""
 
+MAX_RESERVATIONS = 62
+"""The most reservations that are known at a time: each is a bit of an integer."""
+
 NODE, CHUNKS, GPUS = range(3)
 """Columns of a table of what a job uses: a node, the number of chunks there, and the GPUs as bits."""

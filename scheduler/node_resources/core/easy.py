@@ -19,7 +19,8 @@ MAX_DELAYING = 256
 
 class Shadow:
     """The state `then`, at another time, of which the rows of `copied` nodes are valid: elsewhere it equals
-    the state now. What is free of the site's resources is always valid.
+    the state now. What is free of the site's resources is always valid. On nodes that are `shut` then,
+    nothing fits.
 
     Of one job: the kind of its request and its number of chunks, how many chunks `fit` then on each copied
     node, and how many in `total`.
@@ -29,11 +30,12 @@ class Shadow:
         self.nodes, self.then, n = nodes, nodes.alongside(), nodes.n_nodes
         self.is_copied, self.copied, self.fit = np.zeros(n, np.uint8), integers(n), integers(n)
         self.n_copied, self.total, self.kind, self.chunks = 0, 0, 0, 0
+        self.calendar, self.shut = nodes.kinds.calendar, np.zeros(n, np.uint8)
 
     def look_at(self, kind: int, chunks: int) -> None:
         """Make the state equal to that now, to be shifted until a job fits."""
         for x in range(self.n_copied):
-            self.is_copied[self.copied[x]] = False
+            self.is_copied[self.copied[x]] = self.shut[self.copied[x]] = False
         self.nodes.fits(kind, chunks)  # brings `total` up to date
         self.n_copied, self.total = 0, self.nodes.total[kind]
         self.kind, self.chunks = kind, chunks
@@ -69,9 +71,23 @@ class Shadow:
             if (gpus >> d) & ONE:
                 then.gpu_free[n, d] += sign * share
         then.n_chunks[n] -= sign * chunks
-        fit = then.chunks_that_fit(self.kind, n)
+        self.count(n)
+
+    def count(self, n: int) -> None:
+        """Count what fits on a copied node."""
+        fit = 0 if self.shut[n] else self.then.chunks_that_fit(self.kind, n)
         self.total += fit - self.fit[n]
         self.fit[n] = fit
+
+    def pass_time(self, then_s: float, takes_s: float) -> None:
+        """Shut the nodes that a reservation keeps from a run of the job which begins then. O(nodes)."""
+        own = self.nodes.kinds.own(self.kind)
+        for n in range(self.nodes.n_nodes):
+            is_shut = self.calendar.in_the_way(own, n, then_s, then_s + takes_s) != NONE
+            if is_shut != self.shut[n]:
+                self.copy_row(n)
+                self.shut[n] = is_shut
+                self.count(n)
 
     def shift_run(self, held: Held, first: int, sign: int) -> None:
         """A run, by its first row, gives back (1) or takes (-1) what it holds."""
@@ -126,10 +142,11 @@ class Shadow:
 
 
 class EasyRule(StartRule):
-    """Jobs start in order until one does not fit; those that have reached a limit are left out. With
-    backfilling, this first job has a reservation at the earliest time at which it is expected to fit,
-    counting all runs that are expected to end at that time. Another job that fits starts if it is expected to
-    end by then, or if the first one still fits at that time. Their rows are taken.
+    """Jobs start in order until one does not fit; those that have reached a limit are left out, as are those
+    of a reservation that do not fit there. With backfilling, this first job has a reservation at the earliest
+    time at which it is expected to fit, counting all runs that are expected to end at that time. Another job
+    that fits starts if it is expected to end by then, or if the first one still fits at that time. Their rows
+    are taken.
 
     `reserved_s`: when the first job fits; infinite if never, or if nothing is reserved. `is_out`, by slot:
     whether a job starts, or is the first that does not fit. `by_end`: places in `placed`, by expected end.
@@ -163,11 +180,12 @@ class EasyRule(StartRule):
         while x < q.n_waiting:
             slot = order[x]
             if q.service.reached(slot) == NONE:
-                if not q.nodes.fits_now(q.kind[slot], q.chunks[slot]):
+                if q.fits(slot, now_s):
+                    self.take(slot, False, now_s)
+                    self.place(slot)
+                    self.note_end(q.n_placed - 1)
+                elif q.nodes.kinds.own(q.kind[slot]) == 0:
                     break
-                self.take(slot, False)
-                self.place(slot)
-                self.note_end(q.n_placed - 1)
             x += 1
         if x < q.n_waiting and backfilling != NO_BACKFILLING:
             first = order[x]
@@ -177,11 +195,13 @@ class EasyRule(StartRule):
             self.is_out[first] = False
         return self.end()
 
-    def take(self, slot: int, is_backfilling: bool) -> None:
+    def take(self, slot: int, is_backfilling: bool, now_s: float) -> None:
         """Choose and take what a job uses."""
         q, ranking, kind, begin = self.queue, self.ranking, self.queue.kind[slot], self.queue.rows.n
         ranking.make_current(kind)
+        q.hide(slot, now_s)
         ranking.choose(kind, q.chunks[slot], q.rows)
+        q.show(kind)
         if is_backfilling:
             for x in range(begin, q.rows.n):
                 self.shadow.copy_row(q.rows.node[x])
@@ -211,21 +231,30 @@ class EasyRule(StartRule):
         q, shadow, releases = self.queue, self.shadow, self.queue.releases
         shadow.look_at(q.kind[slot], q.chunks[slot])
         then_s, x, y, n_running, n_placed = now_s, 0, 0, releases.n, q.n_placed
-        while x < n_running or y < n_placed:
+        calendar, opens_s = shadow.calendar, shadow.calendar.next_s(now_s)
+        while x < n_running or y < n_placed or opens_s < inf:
             run_ends_s = releases.end_s[x] if x < n_running else inf
             placed_ends_s = now_s + q.estimate_s[q.placed[self.by_end[y]]] if y < n_placed else inf
-            next_s = min(run_ends_s, placed_ends_s)
-            if shadow.first_fits() and next_s > then_s:
+            next_s = min(run_ends_s, placed_ends_s, opens_s)
+            if next_s > then_s and self.first_fits_from(slot, then_s):
                 break
             then_s = max(then_s, next_s)
-            if x < n_running and run_ends_s == next_s:
+            if opens_s == next_s:
+                opens_s = calendar.next_s(opens_s)
+            elif x < n_running and run_ends_s == next_s:
                 shadow.shift_run(q.held, releases.released[x], 1)
                 x += 1
             else:
                 place = self.by_end[y]
                 shadow.shift_rows(q.kind[q.placed[place]], q.rows, q.row_before(place), q.after[place], 1)
                 y += 1
-        return then_s if shadow.first_fits() else inf
+        return then_s if self.first_fits_from(slot, then_s) else inf
+
+    def first_fits_from(self, slot: int, then_s: float) -> bool:
+        """Whether the first job fits from then on."""
+        if self.shadow.calendar.n > 0:
+            self.shadow.pass_time(then_s, self.queue.estimate_s[slot])
+        return self.shadow.first_fits()
 
     def is_known_to_delay(self, kind: int, chunks: int) -> bool:
         for x in range(self.n_delaying):
@@ -241,18 +270,19 @@ class EasyRule(StartRule):
         for x in range(q.n_waiting):
             slot = later[x]
             kind, chunks, begin = q.kind[slot], q.chunks[slot], q.rows.n
-            if self.is_out[slot] or not q.nodes.fits_now(kind, chunks) or q.service.reached(slot) != NONE:
+            if self.is_out[slot] or not q.fits(slot, now_s) or q.service.reached(slot) != NONE:
                 continue
             ends_in_time = now_s + q.estimate_s[slot] <= self.reserved_s
             if not ends_in_time and self.is_known_to_delay(kind, chunks):
                 continue
-            self.take(slot, True)
+            self.take(slot, True, now_s)
             if ends_in_time or not self.shadow.would_delay(kind, q.rows, begin, q.rows.n):
                 self.place(slot)
                 continue
             q.give_rows_back(kind, begin, q.rows.n)
             q.rows.n = begin
-            if self.n_delaying < MAX_DELAYING:  # otherwise it is tried again
+            # Where a reservation is, what is alike but for the time may be elsewhere.
+            if self.n_delaying < MAX_DELAYING and self.shadow.calendar.n == 0:  # otherwise it is tried again
                 self.delaying_kind[self.n_delaying] = kind
                 self.delaying_chunks[self.n_delaying] = chunks
                 self.n_delaying += 1

@@ -1,5 +1,6 @@
 cimport cython
 from scheduler.core.queue cimport Queue
+from scheduler.node_resources.core.calendar cimport Calendar
 from scheduler.node_resources.core.placement cimport Rows
 from scheduler.node_resources.core.state cimport NodeState
 from scheduler.priority.core.service cimport Service
@@ -24,6 +25,9 @@ cdef class OnNodes(Queue):
     cdef readonly NodeState nodes
     cdef readonly Held held
     cdef readonly Rows rows
+    cdef readonly Calendar calendar
+    cdef Py_ssize_t n_hidden
+    cdef long[::1] hidden, hidden_fit
     cdef public StartRule rule
     cdef public Service service
     cdef public bint is_reordered
@@ -32,6 +36,10 @@ cdef class OnNodes(Queue):
     cdef public long next_rank, next_user
     cdef long n_tickets
     cdef public Py_ssize_t n_placed
+    @cython.locals(is_enough=cython.bint)
+    cdef bint fits(self, Py_ssize_t slot, double now_s) noexcept
+    cdef void hide(self, Py_ssize_t slot, double now_s) noexcept
+    cdef void show(self, Py_ssize_t kind) noexcept
     cdef bint comes_first(self, long a, long b) noexcept
     cpdef long priority_of(self, Py_ssize_t slot) noexcept
     cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept

@@ -95,6 +95,8 @@ class OnNodes(Queue):
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
         self.next_user, self.user = NONE, integers(MIN_SIZE)
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
+        self.calendar, self.n_hidden = nodes.kinds.calendar, 0
+        self.hidden, self.hidden_fit = integers(nodes.n_nodes), integers(nodes.n_nodes)
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)
@@ -111,6 +113,35 @@ class OnNodes(Queue):
             if self.nodes.fits_now(self.kind[slot], self.chunks[slot]) and self.service.reached(slot) == NONE:
                 return False
         return True
+
+    def fits(self, slot: int, now_s: float) -> bool:
+        """Whether a job fits now, where no reservation is in its way. O(nodes) if one may be."""
+        kind = self.kind[slot]
+        if not self.nodes.fits_now(kind, self.chunks[slot]):
+            return False
+        self.hide(slot, now_s)
+        is_enough = self.nodes.total[kind] >= self.chunks[slot]
+        self.show(kind)
+        return is_enough
+
+    def hide(self, slot: int, now_s: float) -> None:
+        """Let a job fit nowhere that a reservation is in its way, until `show`; what fits is up to date."""
+        nodes, calendar, kind = self.nodes, self.calendar, self.kind[slot]
+        own, until_s = nodes.kinds.own(kind), now_s + self.estimate_s[slot]
+        self.n_hidden = 0
+        if calendar.n == 0 or not calendar.has_in_the_way(own, now_s, until_s):
+            return
+        for n in range(nodes.n_nodes):
+            if nodes.fit[kind, n] > 0 and calendar.in_the_way(own, n, now_s, until_s) != NONE:
+                self.hidden[self.n_hidden], self.hidden_fit[self.n_hidden] = n, nodes.fit[kind, n]
+                nodes.total[kind] -= nodes.fit[kind, n]
+                nodes.fit[kind, n] = 0
+                self.n_hidden += 1
+
+    def show(self, kind: int) -> None:
+        for x in range(self.n_hidden):
+            self.nodes.fit[kind, self.hidden[x]] = self.hidden_fit[x]
+            self.nodes.total[kind] += self.hidden_fit[x]
 
     def comes_first(self, a: int, b: int) -> bool:
         """Whether job a comes before job b by arrival, then number."""
@@ -169,7 +200,9 @@ class OnNodes(Queue):
         return x
 
     def set_in_order(self, now_s: float) -> None:
-        """Calculate priorities again, if that is due. O(n) for n waiting jobs, if few change places."""
+        """Calculate priorities again, if that is due, and note which reservations of the calendar are over.
+        O(n) for n waiting jobs, if few change places."""
+        self.calendar.forget_past(now_s)
         if not self.service.calculate(now_s):
             return
         for x in range(self.n_waiting):
@@ -218,7 +251,8 @@ class OnNodes(Queue):
         self.set_in_order(now_s)
         n_placed = self.rule.decide(self.ordering, self.backfilling, now_s)
         if n_placed < self.n_waiting:
-            self.asks_again_s = min(self.asks_again_s, self.service.next_s())
+            changes_s = min(self.service.next_s(), self.calendar.next_s(now_s))
+            self.asks_again_s = min(self.asks_again_s, changes_s)
         return n_placed
 
     def take_placed(self, n_started: int) -> None:

@@ -1,5 +1,6 @@
 cimport cython
 from scheduler.core.heap cimport Heap
+from scheduler.node_resources.core.calendar cimport Calendar
 from scheduler.node_resources.core.on_nodes cimport Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.search cimport Search
@@ -7,7 +8,7 @@ from scheduler.node_resources.core.state cimport NodeState
 from scheduler.node_resources.core.timeline cimport Timeline
 
 cdef double inf
-cdef long NONE
+cdef long NONE, ONE
 cdef Py_ssize_t MAX_ALIKE
 cdef int FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
 
@@ -32,8 +33,11 @@ cdef class ReservingRule(StartRule):
     cdef readonly double[::1] start_s
     cdef long[::1] first_use, most, reserved, ticket, started
     cdef unsigned char[::1] waits
-    cdef Py_ssize_t n_reserved, n_started, n_toggled, n_runs
-    cdef long[::1] toggled
+    cdef Py_ssize_t n_reserved, n_started, n_runs
+    cdef Calendar calendar
+    cdef long calendar_version
+    cdef unsigned char[::1] was_up
+    cdef long[::1] entered
     cdef bint all_stay
     cdef Heap kept
     cdef Py_ssize_t n_alike
@@ -44,7 +48,7 @@ cdef class ReservingRule(StartRule):
     cdef long whole, all_gpus
     cdef long[::1] runs, run_of, use_of, seen
     cdef void make_room(self) except *
-    cpdef void toggle(self, long node) except *
+    cdef void follow_calendar(self) except *
     cdef void note_freed(self, Freed freed, long first, double now_s) noexcept
     cdef void note_freed_between(self, long first, double from_s, double until_s) noexcept
     cdef void leave(self, long first, double now_s) noexcept

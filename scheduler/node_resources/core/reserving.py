@@ -14,7 +14,14 @@ import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.heap import Heap
-from scheduler.node_resources.core.codes import FIRST_FIT, GPU_CLUSTERING, IN_PYTHON, NONE
+from scheduler.node_resources.core.codes import (
+    FIRST_FIT,
+    GPU_CLUSTERING,
+    IN_PYTHON,
+    MAX_RESERVATIONS,
+    NONE,
+    ONE,
+)
 from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.search import Search
@@ -74,12 +81,14 @@ class ReservingRule(StartRule):
         self.timeline = Timeline(self.nodes)
         self.search = Search(self.timeline)
         n_places, self.kept = self.nodes.n_nodes + 1, Heap(MIN_SIZE)
-        self.freed, self.moved, self.toggled = Freed(n_places), Freed(n_places), integers(MIN_SIZE)
+        self.freed, self.moved = Freed(n_places), Freed(n_places)
+        self.calendar, self.calendar_version = self.nodes.kinds.calendar, 0
+        self.was_up, self.entered = np.ones(n_places - 1, np.uint8), integers(MAX_RESERVATIONS)
         self.first_reserved_s, self.start_s, self.waits = inf, floats(0), np.zeros(0, np.uint8)
         self.first_use, self.most, self.reserved = integers(0), integers(0), integers(0)
         self.ticket, self.started = integers(0), integers(0)
         self.runs, self.run_of, self.use_of, self.seen = (integers(0) for _ in range(4))
-        self.n_reserved, self.n_started, self.n_toggled, self.n_runs = 0, 0, 0, 0
+        self.n_reserved, self.n_started, self.n_runs = 0, 0, 0
         self.alike_request = np.zeros((MAX_ALIKE, 2), np.int64)
         self.alike_s, self.n_alike = np.zeros((MAX_ALIKE, 2)), 0
         self.all_stay, self.n_passes = True, 0
@@ -103,12 +112,24 @@ class ReservingRule(StartRule):
             np.asarray(self.run_of)[before:] = NONE
             self.use_of, self.seen = larger(self.use_of, n), larger(self.seen, n)
 
-    def toggle(self, node: int) -> None:
-        """Note that a node has come up or gone down since the last pass."""
-        if self.n_toggled == self.toggled.shape[0]:
-            self.toggled = larger(self.toggled, 2 * self.n_toggled)
-        self.toggled[self.n_toggled] = node
-        self.n_toggled += 1
+    def follow_calendar(self) -> None:
+        """Note which nodes have come up or gone down since the last pass, and enter new reservations of the
+        calendar. O(nodes)."""
+        calendar, t, was = self.calendar, self.timeline, self.calendar_version
+        self.all_stay, self.calendar_version = False, calendar.version
+        for b in range(calendar.n):
+            if calendar.serial[b] != 0 and calendar.serial[b] != self.entered[b]:
+                self.entered[b] = calendar.serial[b]
+                for n in range(self.nodes.n_nodes):
+                    if calendar.has[b, n]:
+                        t.put_in(
+                            t.new_use(n, ONE << b, 0, NONE, NONE), calendar.start_s[b], calendar.end_s[b]
+                        )
+        for n in range(self.nodes.n_nodes):
+            if calendar.up[n] != self.was_up[n] or calendar.reserved_since > was:
+                self.was_up[n] = calendar.up[n]
+                t.has_gained(n)
+                self.freed.add(n, -inf, inf)
 
     def note_freed(self, freed: Freed, first: int, now_s: float) -> None:
         """Note that what the uses of a job have is free from now on."""
@@ -226,10 +247,9 @@ class ReservingRule(StartRule):
             place = moved.which[x]
             freed.add(place, max(now_s, moved.from_s[place]), moved.until_s[place])
         moved.forget()
-        self.all_stay, self.n_alike = self.n_toggled == 0, 0
-        for x in range(self.n_toggled):
-            freed.add(self.toggled[x], -inf, inf)
-        self.n_toggled = 0
+        self.all_stay, self.n_alike = True, 0
+        if self.calendar_version != self.calendar.version:
+            self.follow_calendar()
         self.follow_runs(now_s)
         for x in range(q.n_waiting):
             self.waits[q.in_order[x]] = True
@@ -260,7 +280,7 @@ class ReservingRule(StartRule):
         search.begin(k, takes_s)
         for x in range(freed.n):
             n = freed.which[x]
-            if n < nodes.n_nodes and nodes.kinds.eligible[k, n]:
+            if n < nodes.n_nodes and nodes.is_open(k, n):
                 # A run that is over before something was given back gains nothing; a second is for rounding.
                 from_s = max(now_s, freed.from_s[n] - takes_s - 1.0)
                 until_s = min(before_s, freed.until_s[n])

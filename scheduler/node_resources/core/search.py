@@ -47,6 +47,8 @@ class Search:
 
     def has_a_chunk(self, k: int, n: int, x: int) -> bool:
         """Whether a chunk may fit on node n in segment x: otherwise it does not."""
+        if self.segments.reserved[x] != self.kinds.own(k):
+            return False
         if self.kinds.exclusive[k] and self.segments.n_chunks[x] > 0:
             return False
         for r in range(self.nodes.n_resources):
@@ -188,7 +190,7 @@ class Search:
         self.most = 0
         for n in range(nodes.n_nodes):
             fit[k, n] = 0
-            if nodes.kinds.eligible[k, n] and not self.offers_none(n, before_s):
+            if nodes.is_open(k, n) and not self.offers_none(n, before_s):
                 self.first_look_at(k, n, from_s, takes_s, before_s, now_s)
                 if self.offer[n] > 0:
                     self.look_again_at(n, self.offers_s[n])

@@ -1,4 +1,5 @@
 cimport cython
+from scheduler.node_resources.core.calendar cimport Calendar
 
 cdef long NONE, WHOLE, ONE
 cdef Py_ssize_t FREE
@@ -7,11 +8,13 @@ cdef Py_ssize_t FREE
 cdef class Kinds:
     cdef readonly Py_ssize_t n
     cdef readonly long[:, ::1] need
-    cdef readonly long[::1] gpus, gpu_share, gpu_types, most_on_node, pool
+    cdef readonly long[::1] gpus, gpu_share, gpu_types, most_on_node, pool, job_class
+    cdef readonly Calendar calendar
     cdef readonly unsigned char[::1] exclusive
     cdef readonly unsigned char[:, ::1] eligible
     cdef public unsigned char[:, ::1] overlap
     cpdef bint takes_parts_of_gpus(self, Py_ssize_t k) noexcept
+    cpdef long own(self, Py_ssize_t k) noexcept
     cdef Py_ssize_t gpu_kind(self, Py_ssize_t k) noexcept
 
 @cython.final
@@ -39,6 +42,7 @@ cdef class NodeState:
     cdef bint offers(self, Py_ssize_t k, Py_ssize_t n, Py_ssize_t d) noexcept
     cdef long tightest_gpu(self, Py_ssize_t k, Py_ssize_t n) noexcept
     cdef long gpu_chunks_that_fit(self, Py_ssize_t k, Py_ssize_t n, long most) noexcept
+    cdef bint is_open(self, Py_ssize_t k, Py_ssize_t n) noexcept
     cdef long chunks_that_fit(self, Py_ssize_t k, Py_ssize_t n) noexcept
     cdef long most_on(self, Py_ssize_t k, Py_ssize_t n, long most) noexcept
     cdef void refresh(self, Py_ssize_t k) noexcept

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.arrays import Flags, Floats, Ints, Ints2, integers, larger
+from scheduler.node_request import Request
+from scheduler.node_resources.core.calendar import Calendar
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 
 MIN_KINDS = 16
@@ -41,11 +43,11 @@ class Kinds:
     """Kinds of chunk, of which there are `n`: what one needs of a node, and a job of the site's resources;
     of GPUs, how many, thousandths of each (less than a whole only of one), and the bits of the types that
     will do; the most chunks of one job on a node; whether one needs a node on which nothing runs, and takes
-    all of it; on which nodes it may be, by partition, features and availability; and the `pool` of nodes that
-    its partitions are, of which some `overlap`."""
+    all of it; on which nodes it may be, by partition and features; the `pool` of nodes that its partitions
+    are, of which some `overlap`; and its class in the `calendar`."""
 
     def __init__(self, n_nodes: int, n_needs: int) -> None:
-        self.n = 0
+        self.n, self.calendar, self.job_class = 0, Calendar(n_nodes), integers(MIN_KINDS)
         self.need = np.zeros((MIN_KINDS, n_needs), np.int64)
         self.gpus, self.gpu_share = integers(MIN_KINDS), integers(MIN_KINDS)
         self.gpu_types, self.most_on_node = integers(MIN_KINDS), integers(MIN_KINDS)
@@ -54,22 +56,30 @@ class Kinds:
         self.pool, self.overlap = integers(MIN_KINDS), np.zeros((0, 0), np.uint8)
 
     def add(
-        self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags, pool: int
+        self, need: Sequence[int], gpus: Sequence[int], request: Request, eligible: Flags, pool: int
     ) -> int:
-        """Add a kind; `gpus` are its number, share and types of GPUs. Returns its number."""
+        """Add the kind of a request; `gpus` are its number, share and types of GPUs. Returns its number."""
         k = self.n
         if k == self.gpus.shape[0]:
             self.need, self.eligible = larger(self.need, 2 * k), larger(self.eligible, 2 * k)
             self.gpus, self.gpu_share = larger(self.gpus, 2 * k), larger(self.gpu_share, 2 * k)
             self.gpu_types, self.exclusive = larger(self.gpu_types, 2 * k), larger(self.exclusive, 2 * k)
             self.most_on_node, self.pool = larger(self.most_on_node, 2 * k), larger(self.pool, 2 * k)
+            self.job_class = larger(self.job_class, 2 * k)
         np.asarray(self.need)[k], np.asarray(self.eligible)[k] = need, eligible
         self.gpus[k], self.gpu_share[k], self.gpu_types[k] = gpus
-        self.most_on_node[k], self.exclusive[k], self.pool[k], self.n = most, exclusive, pool, k + 1
+        most = request.most_on_node
+        self.most_on_node[k] = np.iinfo(np.int64).max if most is None else most
+        self.exclusive[k], self.pool[k], self.n = request.exclusive, pool, k + 1
+        self.job_class[k] = self.calendar.job_class(request.reservation)
         return k
 
     def takes_parts_of_gpus(self, k: int) -> bool:
         return self.gpu_share[k] < WHOLE and not self.exclusive[k]
+
+    def own(self, k: int) -> int:
+        """The own reservation of jobs, as a bit."""
+        return self.calendar.own[self.job_class[k]]
 
     def gpu_kind(self, k: int) -> int:
         """Column of `NodeTable.gpu_chunks` for a request of GPUs."""
@@ -188,10 +198,14 @@ class NodeState:
                 n_fit += times(kinds.gpu_share[k], self.gpu_free[n, d], most)
         return times(kinds.gpus[k], n_fit, most)
 
+    def is_open(self, k: int, n: int) -> bool:
+        """Whether node n is up, and chunks of kind k may be there."""
+        return self.kinds.calendar.up[n] and self.kinds.eligible[k, n]
+
     def chunks_that_fit(self, k: int, n: int) -> int:
         """How many chunks of kind k one job may have on node n now."""
         kinds = self.kinds
-        if not kinds.eligible[k, n] or (kinds.exclusive[k] and self.n_chunks[n] > 0):
+        if not self.is_open(k, n) or (kinds.exclusive[k] and self.n_chunks[n] > 0):
             return 0
         most = kinds.most_on_node[k]
         for r in range(self.n_resources):

@@ -7,7 +7,7 @@ cdef long NONE, WHOLE, ONE
 @cython.final
 cdef class Segments:
     cdef NodeState nodes
-    cdef long[::1] first, next, n_chunks
+    cdef long[::1] first, next, n_chunks, reserved
     cdef double[::1] start_s
     cdef long[:, ::1] free, gpu_free
     cdef long spare, n_used

@@ -16,12 +16,14 @@ from scheduler.node_resources.core.state import NodeState
 
 class Segments:
     """One list for each place: what is free from `start_s` of a segment until that of the next one; the last
-    has no end. It is less than 0 while uses overlap that exclude each other. Spare rows begin at `spare`."""
+    has no end. It is less than 0 while uses overlap that exclude each other. `reserved` has the bits of the
+    calendar's reservations. Spare rows begin at `spare`."""
 
     def __init__(self, nodes: NodeState) -> None:
         self.nodes, n, n_resources = nodes, nodes.n_nodes, nodes.n_resources
         room, width = n + 1 + MIN_SIZE, max(n_resources, nodes.n_site)
         self.first, self.next, self.n_chunks = np.arange(n + 1), integers(room) + NONE, integers(room)
+        self.reserved = integers(room)
         self.start_s, self.free = floats(room) - inf, np.zeros((room, width), np.int64)
         self.gpu_free = np.zeros((room, nodes.n_gpus), np.int64)
         table = nodes.table
@@ -53,7 +55,7 @@ class Segments:
         n = 2 * self.n_used
         self.next, self.n_chunks = larger(self.next, n), larger(self.n_chunks, n)
         self.start_s, self.free = larger(self.start_s, n), larger(self.free, n)
-        self.gpu_free = larger(self.gpu_free, n)
+        self.gpu_free, self.reserved = larger(self.gpu_free, n), larger(self.reserved, n)
 
     def split(self, x: int, time_s: float) -> int:
         """A new segment from a time within segment x until its end."""
@@ -70,11 +72,12 @@ class Segments:
         for d in range(self.gpu_free.shape[1]):
             self.gpu_free[new, d] = self.gpu_free[x, d]
         self.n_chunks[new], self.start_s[new] = self.n_chunks[x], time_s
+        self.reserved[new] = self.reserved[x]
         self.next[new], self.next[x] = self.next[x], new
         return new
 
     def is_same(self, x: int, y: int) -> bool:
-        if self.n_chunks[x] != self.n_chunks[y]:
+        if self.n_chunks[x] != self.n_chunks[y] or self.reserved[x] != self.reserved[y]:
             return False
         for r in range(self.free.shape[1]):
             if self.free[x, r] != self.free[y, r]:
@@ -104,7 +107,8 @@ class Segments:
 class Timeline:
     """Uses of places by runs and reservations, and what they leave.
 
-    Uses are rows: chunks of a kind of request on a node, with GPUs as bits, from a time until another. Those
+    Uses are rows: chunks of a kind of request on a node, with GPUs as bits, from a time until another; those
+    of kind NONE are a reservation of the calendar, whose bit stands for chunks. Those
     of a job are linked, and those on a node; spare rows by `next_of_job`, from `spare` on. `version` of a
     place is when it last gained something, by a clock of such events; negative while a use is lifted.
     """
@@ -148,6 +152,9 @@ class Timeline:
         """A use takes (1) or gives back (-1) what its row states, in segment x."""
         segments, nodes, kinds, k = self.segments, self.nodes, self.nodes.kinds, self.kind[use]
         n, chunks = self.node[use], sign * self.chunks[use]
+        if k == NONE:
+            segments.reserved[x] += chunks
+            return
         if n == nodes.n_nodes:
             for s in range(nodes.n_site):
                 segments.free[x, s] -= chunks * nodes.site_need(k, s)
@@ -193,6 +200,8 @@ class Timeline:
         while x != NONE and segments.start_s[x] < until_s:
             if (alone and segments.n_chunks[x] != self.chunks[use]) or segments.is_overbooked(x):
                 return False
+            if n < self.nodes.n_nodes and segments.reserved[x] != self.nodes.kinds.own(self.kind[use]):
+                return False
             x = segments.next[x]
         return True
 
@@ -201,7 +210,7 @@ class Timeline:
         use = first
         while use != NONE:
             n = self.node[use]
-            if n < self.nodes.n_nodes and not self.nodes.kinds.eligible[self.kind[use], n]:
+            if n < self.nodes.n_nodes and not self.nodes.is_open(self.kind[use], n):
                 return False
             if not self.leaves_room(use, self.start_s[use], self.end_s[use]):
                 return False
@@ -289,6 +298,6 @@ class Timeline:
             nodes.gpu_chunks[n, column] = 0
         while use != NONE:
             k = self.kind[use]
-            if kinds.gpus[k] > 0 and self.start_s[use] < until_s and self.end_s[use] > from_s:
+            if k != NONE and kinds.gpus[k] > 0 and self.start_s[use] < until_s and self.end_s[use] > from_s:
                 nodes.gpu_chunks[n, kinds.gpu_kind(k)] += self.chunks[use]
             use = self.next_on_node[use]
