@@ -184,6 +184,24 @@ class MonitorNews(NamedTuple):
     """The monitor has new readings."""
 
 
+class DrainChanged(NamedTuple):
+    """Operators let no run start on some nodes from now on, or let runs start again."""
+
+    nodes: tuple[int, ...]
+    is_drained: bool
+    reason: str = ""
+
+
+class ReservationMade(NamedTuple):
+    """From now on it is known that nodes are reserved between two times: a run there must be over before, or
+    be of a job whose request names the reservation."""
+
+    name: str
+    nodes: tuple[int, ...]
+    start_s: float
+    end_s: float
+
+
 class TimePassed(NamedTuple):
     """It is the time that the manager has set in `wakes_at_s`, or later."""
 
@@ -198,6 +216,8 @@ Notice = (
     | OrderRefused
     | MachineAnswered
     | MonitorNews
+    | DrainChanged
+    | ReservationMade
     | TimePassed
 )
 
@@ -211,6 +231,8 @@ METHOD_OF: Mapping[type[Notice], str] = {
     OrderRefused: "on_order_refused",
     MachineAnswered: "on_answer",
     MonitorNews: "on_monitor_news",
+    DrainChanged: "on_drain_changed",
+    ReservationMade: "on_reservation_made",
     TimePassed: "on_time_passed",
 }
 """The method of `ResourceManager` for each kind of notice, by which journals and messages name it, too."""

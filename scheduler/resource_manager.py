@@ -168,7 +168,7 @@ class ResourceManager(Manager):
 
     on_run_preempted = on_run_lost = on_run_released = _ignored
     on_order_received = on_order_refused = on_answer = _ignored
-    on_monitor_news = on_time_passed = _ignored
+    on_monitor_news = on_time_passed = on_drain_changed = on_reservation_made = _ignored
 
 
 class ManagerDecorator(Manager):

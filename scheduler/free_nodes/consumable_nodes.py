@@ -149,6 +149,10 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     def set_in_order(self, now_s: float) -> None:
         self.queue.set_in_order(now_s)
 
+    def changes_s(self, now_s: float) -> float:
+        """When priorities are calculated next, or a reservation begins or ends; infinite = never."""
+        return self.queue.changes_s(now_s)
+
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""
         return self.queue.nothing_fits()

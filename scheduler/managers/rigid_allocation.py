@@ -25,7 +25,7 @@ from scheduler.messages import UserError
 from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
-from scheduler.ports import RunEnded, RuntimeEstimator
+from scheduler.ports import ReservationMade, RunEnded, RuntimeEstimator
 from scheduler.priority.claims import Claimant, Claims
 from scheduler.priority.policy import Preempted
 from scheduler.problem import Running
@@ -100,10 +100,11 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
 
     @property
     def asks_again_s(self) -> float | None:
-        if self._claims is None or not len(self.waiting):
+        if not len(self.waiting) or not isinstance(self.state, ConsumableNodes):
             return None
         exempt_s = inf if self._displacement is None else self._displacement.again_s
-        return min(self._claims.service.next_s(), exempt_s)
+        next_s = min(self.state.changes_s(self._clock.now_s), exempt_s)
+        return next_s if next_s < inf else None
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits, now or by displacing others."""
@@ -113,6 +114,10 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state.set_available(node, is_available)
         if self._displacement is not None:
             self._displacement.set_up(node, is_available)
+
+    def reserve(self, reservation: ReservationMade) -> None:
+        assert isinstance(self.state, ConsumableNodes), "identical nodes are not reserved"
+        self.state.nodes.kinds.calendar.reserve(*reservation)
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
         if self._displacement is None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from scheduler.managers.availability import LatestReadings
 from scheduler.managers.queues import Admission
@@ -23,7 +23,7 @@ from scheduler.model import (
     Share,
     Start,
 )
-from scheduler.ports import CancellingDispatcher, RunEnded, RunLost, Scheduler
+from scheduler.ports import CancellingDispatcher, ReservationMade, RunEnded, RunLost, Scheduler
 from scheduler.priority.policy import Preempted, PreemptMode
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
@@ -76,6 +76,9 @@ class NodeAllocation(ABC, Generic[P]):
     @abstractmethod
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down."""
+
+    def reserve(self, reservation: ReservationMade) -> None:
+        """Note a reservation of nodes, where jobs request parts of these."""
 
     def nothing_fits(self) -> bool:
         """Whether it is certain that no waiting job can start now, or after others are stopped for it."""
@@ -145,6 +148,7 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._asks_again_s: float | None = None
         self._new_jobs: dict[JobId, Job] = {}
         self._last_schedule: NodeSchedule | None = None
+        self._down, self._drained = set[int](), set[int]()
         self._latest = LatestReadings()
         self._stops_s: dict[RunId, float] = {}
         """When runs are stopped that have a grace time."""
@@ -220,6 +224,15 @@ class NodeManager(ResourceManager, Generic[Q]):
             if self._nodes.read(reading) if isinstance(reading, NodeReading) else self._read(reading):
                 self._something_changed()
 
+    def on_drain_changed(self, nodes: Sequence[int], is_drained: bool, reason: str) -> None:
+        for node in nodes:
+            self._note(self._drained, node, is_drained)
+        self._something_changed()
+
+    def on_reservation_made(self, *given: Any) -> None:
+        self._nodes.reserve(ReservationMade(*given))
+        self._something_changed()
+
     def on_time_passed(self) -> None:
         now_s = self._clock.now_s
         self._nodes.reestimate(now_s)
@@ -258,8 +271,12 @@ class NodeManager(ResourceManager, Generic[Q]):
         """Mark a node as up or down. Returns False if the reading is out of date."""
         is_current = self._latest.accept(reading.machine, reading.measured_s)
         if is_current:
-            self._nodes.set_available(reading.machine, reading.up)
+            self._note(self._down, reading.machine, not reading.up)
         return is_current
+
+    def _note(self, out: set[int], node: int, is_out: bool) -> None:
+        (out.add if is_out else out.discard)(node)
+        self._nodes.set_available(node, node not in self._down | self._drained)
 
     def _something_changed(self) -> None:
         nodes = self._nodes

@@ -125,10 +125,14 @@ class DescribedNodes:
         if request.gpus is not None:
             types = self.gpu_type_bits(request.gpus.types)
             gpus = request.gpus.count, thousandths(request.gpus.share), types
+        most = np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
         eligible = np.zeros(len(self.all), np.bool_)
         for node, which in self._usable_alike:
             eligible[which] = request.may_use(node)
-        return self.kinds.add(need, gpus, request, eligible, self._pool(request.partitions))
+        pool = self._pool(request.partitions)
+        kind = self.kinds.add(need, gpus, most, request.exclusive, eligible, pool)
+        self.kinds.job_class[kind] = self.kinds.calendar.job_class(request.reservation)
+        return kind
 
     def _pool(self, partitions: frozenset[str]) -> int:
         """The number of the pool of some partitions' nodes."""

@@ -36,6 +36,7 @@ from sil.world.core.loop import Loop
 from sil.world.core.on_nodes import LoopOnNodes, queue_on_nodes
 from sil.world.core.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
+from sil.world.failures import TimedNotice, as_fact
 
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
 
@@ -68,6 +69,8 @@ class CompiledReplay:
     estimates: Estimates
     selection: str = "first_fit"
     """The node selection, for nodes that differ."""
+    changes: Sequence[TimedNotice] = ()
+    """Drains and reservations, on nodes that differ."""
     columns: Sequence[str] = (*SCHEMA,)
     """The columns of a trace that facts have."""
     how: BackfillParameters | None = None
@@ -75,7 +78,12 @@ class CompiledReplay:
 
     @classmethod
     def of(
-        cls, log: JobLog, scheduler: UnderTest, estimates: Estimates, order: Order
+        cls,
+        log: JobLog,
+        scheduler: UnderTest,
+        estimates: Estimates,
+        order: Order,
+        changes: Sequence[TimedNotice] = (),
     ) -> CompiledReplay | str:
         """The replay under a scheduler; or why it cannot be compiled."""
         if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
@@ -95,7 +103,7 @@ class CompiledReplay:
             return "preemption is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
             return f"node selection '{made.selection}' is not compiled"
-        return cls(log, policy, order, estimates, made.selection, how=how)
+        return cls(log, policy, order, estimates, made.selection, changes, how=how)
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
@@ -106,7 +114,8 @@ class CompiledReplay:
         if isinstance(queue, IdenticalNodes):
             replay, n_nodes = LoopOnIdenticalNodes(jobs, queue, *by, room), queue.free.n_nodes
         else:
-            replay, n_nodes = LoopOnNodes(jobs, queue, *by, room), queue.nodes.n_nodes
+            replay, n_nodes = LoopOnNodes(jobs, queue, *by, room, self.changes), queue.nodes.n_nodes
+            names = replace(names, changes=[as_fact(change) for _, change in self.changes])
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from scheduler.ports import DrainChanged, ReservationMade
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
@@ -23,6 +24,7 @@ from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
+from sil.runs.node_events import changes_of
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import GuardTable, check_decision_cost
@@ -43,7 +45,8 @@ from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog
 from sil.world.actual_runtimes import RandomStreams
-from sil.world.events import ORDERS
+from sil.world.events import ORDERS, StateChange
+from sil.world.failures import TimedChange, TimedNotice
 from sil.world.harness import World
 from site_db.files.input_errors import given
 
@@ -74,7 +77,7 @@ class Replay(ReplaySettings):
     """The fewest jobs for which Engine.AUTO is the compiled engine. The harness, which times each decision,
     is as fast for fewer."""
     events: Events = field(default_factory=Events)
-    """What operators and users did besides submitting jobs, for Slurm's controller."""
+    """What operators and users did besides submitting jobs."""
     slurm_statements: bool = False
     """Whether Slurm's controller is asked for what it says of itself, into the folder of its results."""
 
@@ -247,7 +250,7 @@ class Replay(ReplaySettings):
         from sil.runs.compiled import CompiledReplay
 
         compiled = self._not_compiled or CompiledReplay.of(
-            self.log, scheduler, self.estimates, ORDERS[self.order]
+            self.log, scheduler, self.estimates, ORDERS[self.order], self._notices
         )
         if not isinstance(compiled, str):
             return compiled
@@ -264,6 +267,8 @@ class Replay(ReplaySettings):
             return "decisions that cost simulated time are not compiled"
         if self.reasons:
             return "reasons for waiting are not compiled"
+        if len(self._notices) < len(self.changes):
+            return "outages are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
         longest_s = LONGEST_S
         for part in self.log.parts():
@@ -286,6 +291,20 @@ class Replay(ReplaySettings):
         are passed on when the trace of the world is closed. For `printed` see `results`."""
         simulation, host = self._simulation(on_facts), here([scheduler])
         return simulation.world, simulation.steps(self._managed(simulation, scheduler, host, printed), host)
+
+    @cached_property
+    def changes(self) -> tuple[TimedChange, ...]:
+        """What happens to the nodes. Raises UserError."""
+        return () if self.log.cluster is None else changes_of(self.events, self.log.cluster)
+
+    @property
+    def _notices(self) -> list[TimedNotice]:
+        """The changes of which the resource manager is told, and that hit no runs."""
+        return [
+            (at_s, change)
+            for at_s, change in self.changes
+            if isinstance(change, DrainChanged | ReservationMade)
+        ]
 
     def _simulation(
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
@@ -317,8 +336,6 @@ class Replay(ReplaySettings):
 class LoggedMachine(FreeNodesModel):
     """The machine of a log, with its jobs."""
 
-    may_fail = False
-
     def __init__(self, replay: Replay, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
         log = replay.log
         super().__init__(log.cluster, log.processors)
@@ -328,6 +345,8 @@ class LoggedMachine(FreeNodesModel):
         self.jobs, self.n_jobs = runs.arrivals(), runs.total
         self.run_s = lambda job, nodes: runs.run_s(job)
         self.run_times = run_times_by(replay.estimates, runs.run_s)
+        self.changes = replay.changes
+        self.may_fail = any(isinstance(change, StateChange) for _, change in self.changes)
         self._replay, self._runs = replay, runs
 
     def batsim_nodes(self, ports: OnFreeNodes) -> NumberedNodes:

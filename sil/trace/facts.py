@@ -8,7 +8,8 @@
 | job, run | ids; a run is one attempt at a job |
 | resource | index of the machine, or n_machines + index of the cluster; index of the machine that changed |
 | | state or of the node whose local user came or left; -1 for runs on nodes |
-| machines | the machines that a run holds: closed intervals, from `first` to `last` |
+| machines | the machines that a run holds, or that operators drain, resume or reserve: closed intervals, |
+| | from `first` to `last` |
 | shares | what a run that starts uses of nodes: on each `node`, some `chunks` and `gpus` (`sil.trace.held`) |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by if it is another user |
 | tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts; cores on |
@@ -18,7 +19,8 @@
 | detail | request of a job that arrives (`sil.trace.held`); name of an interconnect; reason of a |
 | | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
-| | impossible; that a lost run failed |
+| | impossible; that a lost run failed; reason of a drain; name and times of a reservation, |
+| | in JSON |
 | message | a fault in one sentence |
 | log_id | the id of the job in its log; only where ids are not the numbers of jobs |
 """
@@ -73,6 +75,9 @@ class Fact(StrEnum):
     RUN_DISCARDED = "run_discarded"
     MANAGER_DOWN = "manager_down"
     MANAGER_UP = "manager_up"
+    NODES_DRAINED = "nodes_drained"
+    NODES_RESUMED = "nodes_resumed"
+    NODES_RESERVED = "nodes_reserved"
 
 
 FAILED = "its job failed"

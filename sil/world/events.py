@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import floor, inf
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.ports import JobArrived, MonitorNews, RunLost, RunPreempted
+from scheduler.ports import DrainChanged, JobArrived, MonitorNews, ReservationMade, RunLost, RunPreempted
 
 
 class SimClock:
@@ -41,7 +41,8 @@ class Event:
     __slots__ = ()
 
 
-AnyEvent = Event | JobArrived | RunPreempted | RunLost | MonitorNews
+NodeNotice = DrainChanged | ReservationMade
+AnyEvent = Event | JobArrived | RunPreempted | RunLost | MonitorNews | NodeNotice
 """These notices are events, too: `JobArrived` of a job which is not part of the workload, and `RunLost` of an
 order which needs something that is down."""
 
@@ -130,7 +131,8 @@ Order = Mapping[type[AnyEvent], int]
 """The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
 
 _RUN_NOTICES = (EndDue, ReleaseDue, RunLost, RunPreempted)
-_CHANGES = (MessageDue, StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
+_NODES = (DrainChanged, ReservationMade)
+_CHANGES = (MessageDue, StateChange, *_NODES, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
 def _order(*kinds: type[AnyEvent]) -> Order:

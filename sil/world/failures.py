@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,20 @@ from math import inf, log, log1p, prod
 import numpy as np
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from sil.world.events import LocalChanged, StateChange, Subject
+from scheduler.ports import DrainChanged
+from sil.trace.facts import Fact
+from sil.world.events import LocalChanged, NodeNotice, StateChange, Subject
 
-TimedChange = tuple[float, StateChange | LocalChanged]
+TimedNotice = tuple[float, NodeNotice]
+TimedChange = tuple[float, StateChange | LocalChanged | NodeNotice]
+
+
+def as_fact(event: NodeNotice) -> tuple[Fact, str]:
+    """The fact of a notice about nodes, and its detail."""
+    if isinstance(event, DrainChanged):
+        return (Fact.NODES_DRAINED if event.is_drained else Fact.NODES_RESUMED), event.reason
+    detail = {"name": event.name, "start_s": event.start_s, "end_s": event.end_s}
+    return Fact.NODES_RESERVED, json.dumps(detail)
 
 
 @dataclass(frozen=True, slots=True)

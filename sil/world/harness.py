@@ -10,9 +10,11 @@ from typing import Any
 
 from scheduler.model import Job, JobId
 from scheduler.ports import (
+    DrainChanged,
     JobArrived,
     MonitorNews,
     Notice,
+    ReservationMade,
     RunEnded,
     RunLost,
     RunPreempted,
@@ -31,6 +33,7 @@ from sil.world.events import (
     JobGivenUp,
     LocalChanged,
     MessageDue,
+    NodeNotice,
     ReleaseDue,
     RoundDue,
     Rounds,
@@ -39,7 +42,7 @@ from sil.world.events import (
     Subject,
     WakeUp,
 )
-from sil.world.failures import TimedChange
+from sil.world.failures import TimedChange, as_fact
 from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.machines.execution import ExecutionModel, SimDispatcher
 from sil.world.monitors import SimMonitor
@@ -143,6 +146,8 @@ class Harness:
             LocalChanged: self._local_changed,
             MessageDue: lambda event: event.act(),
             MonitorNews: self._notify,
+            DrainChanged: self._nodes_changed,
+            ReservationMade: self._nodes_changed,
             ArrivalDue: self._job_arrived,
             JobArrived: self._job_arrived,
             JobGivenUp: self._job_given_up,
@@ -253,6 +258,12 @@ class Harness:
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
                 self._notify(RunLost(run, now_s, known_as))
+
+    def _nodes_changed(self, event: NodeNotice) -> None:
+        self._push_next_change()
+        fact, detail = as_fact(event)
+        self._trace.note(self._clock.now_s, fact, machines=event.nodes, detail=detail)
+        self._notify(event)
 
     def _woken(self, event: WakeUp) -> None:
         now_s = self._clock.now_s

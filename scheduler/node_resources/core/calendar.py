@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
@@ -38,7 +39,7 @@ class Calendar:
             self.own = larger(self.own, 2 * found)
         return found
 
-    def reserve(self, name: str, nodes: list[int], start_s: float, end_s: float) -> None:
+    def reserve(self, name: str, nodes: Sequence[int], start_s: float, end_s: float) -> None:
         """A reservation becomes known. Raises OverflowError if there are too many."""
         b = 0
         while b < self.n and self.serial[b] != 0:

@@ -247,12 +247,15 @@ class OnNodes(Queue):
             self.give_rows_back(self.kind[self.placed[x]], self.row_before(x), self.after[x])
             self.service.take(self.placed[x], -1)
 
+    def changes_s(self, now_s: float) -> float:
+        """When priorities are calculated next, or a reservation begins or ends."""
+        return min(self.service.next_s(), self.calendar.next_s(now_s))
+
     def decide(self, now_s: float) -> int:
         self.set_in_order(now_s)
         n_placed = self.rule.decide(self.ordering, self.backfilling, now_s)
         if n_placed < self.n_waiting:
-            changes_s = min(self.service.next_s(), self.calendar.next_s(now_s))
-            self.asks_again_s = min(self.asks_again_s, changes_s)
+            self.asks_again_s = min(self.asks_again_s, self.changes_s(now_s))
         return n_placed
 
     def take_placed(self, n_started: int) -> None:

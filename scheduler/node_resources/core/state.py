@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.arrays import Flags, Floats, Ints, Ints2, integers, larger
-from scheduler.node_request import Request
 from scheduler.node_resources.core.calendar import Calendar
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 
@@ -56,9 +55,9 @@ class Kinds:
         self.pool, self.overlap = integers(MIN_KINDS), np.zeros((0, 0), np.uint8)
 
     def add(
-        self, need: Sequence[int], gpus: Sequence[int], request: Request, eligible: Flags, pool: int
+        self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags, pool: int
     ) -> int:
-        """Add the kind of a request; `gpus` are its number, share and types of GPUs. Returns its number."""
+        """Add a kind; `gpus` are its number, share and types of GPUs. Returns its number."""
         k = self.n
         if k == self.gpus.shape[0]:
             self.need, self.eligible = larger(self.need, 2 * k), larger(self.eligible, 2 * k)
@@ -68,10 +67,7 @@ class Kinds:
             self.job_class = larger(self.job_class, 2 * k)
         np.asarray(self.need)[k], np.asarray(self.eligible)[k] = need, eligible
         self.gpus[k], self.gpu_share[k], self.gpu_types[k] = gpus
-        most = request.most_on_node
-        self.most_on_node[k] = np.iinfo(np.int64).max if most is None else most
-        self.exclusive[k], self.pool[k], self.n = request.exclusive, pool, k + 1
-        self.job_class[k] = self.calendar.job_class(request.reservation)
+        self.most_on_node[k], self.exclusive[k], self.pool[k], self.n = most, exclusive, pool, k + 1
         return k
 
     def takes_parts_of_gpus(self, k: int) -> bool:

@@ -26,7 +26,8 @@ class TwoPassRule(StartRule):
     share nodes with it wait for the backfill scheduler. This one begins a cycle when `interval_s` have passed
     since the last one. Cycle by cycle it makes a new plan, in which each job, in order, has the earliest
     start that runs and the reservations before it leave; jobs whose start is now start. Jobs that wait for a
-    limit or for resources of the site are left out by both.
+    limit or for resources of the site are left out by both; those that wait for their reservation let others
+    go on.
 
     `counts` are the jobs of each user, association or pool that a cycle has tested, and the reservations of
     each pool, of which there may be `most`; 0 = any number. `plans_all`: whether jobs get reservations that
@@ -98,10 +99,10 @@ class TwoPassRule(StartRule):
             pool = self.kinds.pool[kind]
             if self.stopped[pool] or q.service.reached(slot) != NONE or not q.nodes.site_suffices(kind):
                 continue
-            if q.nodes.fits_now(kind, q.chunks[slot]):
-                self.main.take(slot, False)
+            if q.fits(slot, now_s):
+                self.main.take(slot, False, now_s)
                 self.main.place(slot)
-            elif now_s - q.began_s[slot] >= self.min_age_s:
+            elif self.kinds.own(kind) == 0 and now_s - q.began_s[slot] >= self.min_age_s:
                 for p in range(n_pools):
                     if overlap[pool, p] and not self.stopped[p]:
                         self.stopped[p] = True

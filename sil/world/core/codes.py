@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import log1p
 
-ROUND, WAKE_UP, ARRIVAL, RELEASE, END = range(5)
+ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END = range(6)
 """Kinds of events."""
 
 ALL_ENDED, CHUNK, STUCK, PAUSE = range(4)
 """Why the loop returns."""
 
-ARRIVED, STARTED, ENDED, REFUSED = range(4)
+ARRIVED, STARTED, ENDED, REFUSED, CHANGED = range(5)
 """Codes of facts."""
 
 USER, ACTUAL, HISTORY = range(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scheduler.ports import DrainChanged
 from sil.world.core.codes import ALL_ENDED, PAUSE, STUCK
 from sil.world.core.facts import Facts
 from sil.world.core.loop import Loop
@@ -16,7 +17,7 @@ class Stuck(RuntimeError):
 
 def ranks(order: Order) -> list[int]:
     """The rank of each kind of event of the loop."""
-    return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, ReleaseDue, EndDue)]
+    return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, DrainChanged, ReleaseDue, EndDue)]
 
 
 def run_compiled(replay: Loop, chunk: int) -> Iterator[tuple[Facts, int]]:

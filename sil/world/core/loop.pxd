@@ -4,7 +4,7 @@ from scheduler.core.queue cimport Queue
 from sil.world.core.facts cimport Facts
 
 cdef double inf
-cdef int ROUND, WAKE_UP, ARRIVAL, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
+cdef int ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
 cdef int ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
 cdef Py_ssize_t NONE
 cdef long PAUSE_AFTER, MAX_IDLE_ROUNDS
@@ -29,10 +29,10 @@ cdef class Loop:
     cdef const unsigned char[::1] refused
     cdef readonly Py_ssize_t n_jobs, next_job, n_unfinished
     cdef readonly double now_s
-    cdef double round_s, wake_up_s, wakes_s, idle_since_s
+    cdef double next_change_s, round_s, wake_up_s, wakes_s, idle_since_s
     cdef long n_idle
     cdef bint round_is_due, releases_first
-    cdef int[5] rank
+    cdef int[6] rank
     cdef Heap running
     cdef Py_ssize_t first_released, n_released
     cdef long[::1] ended

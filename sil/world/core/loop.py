@@ -17,6 +17,7 @@ from sil.world.core.codes import (
     ALL_ENDED,
     ARRIVAL,
     ARRIVED,
+    CHANGE,
     CHUNK,
     END,
     ENDED,
@@ -91,6 +92,7 @@ class Loop:
         self.releases_first = ranks[RELEASE] < ranks[END]
         self.first_released, self.n_released = 0, 0
         self.running, self.ended = Heap(256), integers(256)
+        self.next_change_s = inf
 
     def next_event(self) -> int:
         """The kind of the next event, whose time becomes now; infinite if there is none."""
@@ -102,6 +104,8 @@ class Loop:
             elif other == ARRIVAL:
                 if self.next_job < self.n_jobs:
                     time_s = self.submit_s[self.next_job]
+            elif other == CHANGE:
+                time_s = self.next_change_s
             elif other == END and self.releases_first:
                 if self.n_released > 0:
                     time_s = self.now_s
@@ -134,6 +138,9 @@ class Loop:
     def refuses(self, job: int) -> bool:
         """Whether a job that arrives is refused for what has been submitted before."""
         return False
+
+    def change(self) -> None:
+        """The next change of the nodes takes place."""
 
     def next_job_arrives(self) -> None:
         job = self.next_job
@@ -180,6 +187,8 @@ class Loop:
             q.time_passed(now_s)
         elif kind == ARRIVAL:
             self.next_job_arrives()
+        elif kind == CHANGE:
+            self.change()
         elif kind == RELEASE:
             slot = self.running.pop()
             self.ended[(self.first_released + self.n_released) % self.ended.shape[0]] = slot

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from scheduler.core.codes import CONSERVATIVE, QueueCodes
 from scheduler.node_resources.core.codes import CORES, NONE, WHOLE
@@ -13,9 +14,12 @@ from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.core.two_passes import TwoPassRule
 from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, weights_of
+from scheduler.ports import DrainChanged, ReservationMade
 from scheduler.priority.policy import BackfillParameters
+from sil.world.core.codes import CHANGED
 from sil.world.core.jobs import RigidJobs
 from sil.world.core.loop import Loop
+from sil.world.failures import TimedNotice
 
 
 def queue_on_nodes(
@@ -34,10 +38,35 @@ def queue_on_nodes(
 class LoopOnNodes(Loop):
     """A job uses chunks and GPUs of nodes. `limit_of` has the limits of submitted jobs that refused jobs."""
 
-    def __init__(self, jobs: RigidJobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
+    def __init__(
+        self,
+        jobs: RigidJobs,
+        nodes: OnNodes,
+        ranks: Sequence[int],
+        by: int,
+        room: int,
+        changes: Sequence[TimedNotice] = (),
+    ) -> None:
         Loop.__init__(self, jobs, nodes, ranks, by, room)
+        self.changes, self.n_changed = tuple(changes), 0
+        self.next_change_s = changes[0][0] if changes else inf
         self.nodes, self.claim = nodes, jobs.claim
         self.limit_of: dict[int, int] = {}
+
+    def change(self) -> None:
+        q, facts, calendar = self.nodes, self.facts, self.nodes.calendar
+        notice = self.changes[self.n_changed][1]
+        facts.note(self.now_s, CHANGED, 0, self.n_changed, 0.0)
+        self.n_changed += 1
+        self.next_change_s = self.changes[self.n_changed][0] if self.n_changed < len(self.changes) else inf
+        for n in notice.nodes:
+            facts.hold(n, 0, 0)
+            if isinstance(notice, DrainChanged):
+                calendar.set_up(n, not notice.is_drained)
+                q.nodes.has_changed(n)
+        if isinstance(notice, ReservationMade):
+            calendar.reserve(*notice)
+        q.something_changed()
 
     def refuses(self, job: int) -> bool:
         service = self.nodes.service

@@ -17,22 +17,23 @@ from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
 from sil.trace.held import arrow_column, machines_of
 from sil.trace.stream import COMPATIBLE, arrow_schema
 from sil.workload.job_log import user_names
-from sil.world.core.codes import ARRIVED, ENDED, REFUSED, STARTED
+from sil.world.core.codes import ARRIVED, CHANGED, ENDED, REFUSED, STARTED
 from sil.world.core.facts import Facts
 
 _SCHEMA = arrow_schema(SCHEMA)
 _EVENTS = pa.array(EVENTS.categories.to_list(), pa.large_string())
 _CODE_OF = np.array(
-    [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)], np.uint8
+    [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)] + [0],
+    np.uint8,
 )
-"""The code of a fact in a trace, by its code in the loop: ARRIVED, STARTED, ENDED, REFUSED."""
+"""The code of a fact in a trace, by its code in the loop: ARRIVED, STARTED, ENDED, REFUSED, CHANGED."""
 
 
 @dataclass(frozen=True)
 class JobNames:
     """Of each job in order of arrival: its number, the number of its user, of whom some have names, how many
     tasks; further columns of the fact that it arrives, each with one text for all or one for each; and why
-    jobs in some places are refused."""
+    jobs in some places are refused. Of changes of nodes, the facts and their details."""
 
     job: NDArray[np.int64]
     user: NDArray[np.int64]
@@ -40,6 +41,7 @@ class JobNames:
     size: NDArray[np.int64]
     on_arrival: Mapping[str, str | pl.Series]
     refusals: Mapping[int, str] = field(default_factory=dict)
+    changes: Sequence[tuple[Fact, str]] = ()
 
 
 def facts_table(
@@ -53,14 +55,19 @@ def facts_table(
     held_end, whole_cores = np.asarray(facts.held_end)[: n + 1], np.asarray(facts.whole_cores)[:n]
     held = np.asarray(facts.held)[: held_end[-1]]
     n_tasks = np.where(whole_cores > 0, whole_cores, names.size[job])
+    codes, of_nodes, details = _CODE_OF[event], started, dict[int, str]()
+    if names.changes and (at := np.flatnonzero(event == CHANGED)).size:
+        of_nodes, changes = started | (event == CHANGED), np.asarray(facts.run)[at].tolist()
+        codes[at] = [CODES[names.changes[x][0]] for x in changes]
+        details = {int(place): names.changes[x][1] for place, x in zip(at, changes, strict=True)}
     point, replication, scheduler = run
     columns: dict[str, Callable[[], pa.Array]] = {
         "point": lambda: pa.array(np.full(n, point, np.int32)),
         "replication": lambda: pa.array(np.full(n, replication, np.int32)),
         "scheduler": lambda: _repeated(scheduler, n),
         "time_s": lambda: pa.array(np.asarray(facts.time_s)[:n]),
-        "event": lambda: pa.DictionaryArray.from_arrays(pa.array(_CODE_OF[event]), _EVENTS, ordered=True),
-        "job": lambda: pa.array(names.job[job]),
+        "event": lambda: pa.DictionaryArray.from_arrays(pa.array(codes), _EVENTS, ordered=True),
+        "job": lambda: pa.array(names.job[job], mask=event == CHANGED if details else None),
         "run": lambda: _numbers_where(has_run, np.asarray(facts.run)[:n], pa.int64()),
         "resource": lambda: _numbers_where(has_run, np.full(n, ON_NODES, np.int32), pa.int32()),
         "machines": lambda: arrow_column("machines", held_end, held[:, :2], started),
@@ -69,7 +76,7 @@ def facts_table(
         "expected_s": lambda: _numbers_where(started, np.asarray(facts.expected_s)[:n], pa.float64()),
     }
     if "detail" in names.on_arrival:  # jobs request parts of nodes
-        columns["machines"] = lambda: arrow_column("machines", *machines_of(held_end, held[:, 0]), started)
+        columns["machines"] = lambda: arrow_column("machines", *machines_of(held_end, held[:, 0]), of_nodes)
         columns["shares"] = lambda: arrow_column("shares", held_end, held, started)
     for name, values in names.on_arrival.items():
         columns[name] = partial(_on_arrival, values, arrived, job)
@@ -79,6 +86,10 @@ def facts_table(
         why = places.replace_strict(names.refusals, default=None, return_dtype=pl.String)
         detail = made.get("detail", pa.nulls(n, pa.large_string()))
         made["detail"] = _as_arrow(pl.select(pl.coalesce(_as_series(detail), why)).to_series())
+    if details:
+        places = pl.Series(np.arange(n)).replace_strict(details, default=None, return_dtype=pl.String)
+        texts = _as_series(made.get("detail", pa.nulls(n, pa.large_string())))
+        made["detail"] = _as_arrow(pl.select(pl.coalesce(places, texts)).to_series())
     fields = [_SCHEMA.field(name) for name in wanted]
     arrays = [made.get(field.name, pa.nulls(n, field.type)) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
