@@ -69,7 +69,7 @@ class OfPolicy(Precedence):
     """The class of a job is its partition, or its QOS. Source: preempt/partition_prio and preempt/qos."""
 
     def __init__(self, claims: Claims, by: Preemption) -> None:
-        self._claims, self._by = claims, by
+        self._claims, self._by, self._found = claims, by, np.zeros(0, np.int64)
         policy, found = claims.policy, dict[str, PartitionPolicy | QualityOfService]()
         found |= policy.partitions if by.by_partition else policy.qualities
         found.setdefault("", PartitionPolicy() if by.by_partition else QualityOfService(""))
@@ -96,11 +96,20 @@ class OfPolicy(Precedence):
         return Preempted(stated.mode or by.mode, stated.grace_s, exempt_s)
 
     def of_waiting(self, state: ConsumableNodes) -> Ints:
-        return np.array([self.of(state, slot) for slot in state.waiting.slots.tolist()], np.int64)
+        return self._of_claims[np.asarray(self._claims.service.claim)[state.waiting.slots]]
 
     def of(self, state: ConsumableNodes, slot: int) -> int:
-        where = self._claims.where[self._claims.service.claim[slot]]
-        return self._number.get(where[0 if self._by.by_partition else 1], self._number[""])
+        return int(self._of_claims[self._claims.service.claim[slot]])
+
+    @property
+    def _of_claims(self) -> Ints:
+        """The class of each claim so far."""
+        known, where = len(self._found), self._claims.where
+        if known < len(where):
+            names = (where[claim][0 if self._by.by_partition else 1] for claim in range(known, len(where)))
+            new = [self._number.get(name, self._number[""]) for name in names]
+            self._found = np.append(self._found, np.array(new, np.int64))
+        return self._found
 
     def how(self, of: int) -> Preempted:
         return self._classes[of].how

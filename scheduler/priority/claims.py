@@ -196,8 +196,8 @@ class Claims:
         self._limit_of: dict[tuple[str, str], int] = {}
         self.reasons: list[tuple[str, str]] = []
         """Slurm's reason and whose jobs a limit bounds, by number of the limit."""
-        self.where: dict[int, tuple[str, str]] = {}
-        """The partition and the QOS of the jobs with a claim."""
+        self.where: list[tuple[str, str]] = []
+        """The partition and the QOS of the jobs with a claim, by number of the claim."""
 
     def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
         """The number of a job's claim; or the limit that it exceeds alone, so that Slurm never starts it."""
@@ -251,7 +251,7 @@ class Claims:
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
         claim = self.service.add_claim(claimant.association, fixed, rate, requested.partition.tier)
-        self.where[claim] = requested.within, claimant.qos
+        self.where.append((requested.within, claimant.qos))
         for row in claimant.rows:
             if row.whose:
                 self.service.add_row(self._limit(row), tres.get(row.what, 0.0), row.binds)
