@@ -178,6 +178,7 @@ class Displacement:
                     self._place(i, trial)
                     if runs:
                         self._stops.order(job, runs)
+                        self.precedence.note_stops(self._state.waiting.slot_of(job))
                         orders += runs
         return orders
 

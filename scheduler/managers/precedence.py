@@ -38,6 +38,9 @@ class Precedence(ABC):
         """How runs of a class are displaced."""
         return Preempted(PreemptMode.REQUEUE, exempt_s=0.0)
 
+    def note_stops(self, slot: int) -> None:  # noqa: B027 (there may be nothing to do)
+        """Runs are being stopped for the job in a slot."""
+
     def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
         """Runs with smaller ranks are displaced first; ties: the most recently started ones."""
         return ()
@@ -113,6 +116,9 @@ class OfPolicy(Precedence):
 
     def how(self, of: int) -> Preempted:
         return self._classes[of].how
+
+    def note_stops(self, slot: int) -> None:
+        self._claims.service.serve_first(slot)
 
     def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
         return () if self._by.youngest_first else (self._classes[of].level, n_nodes)

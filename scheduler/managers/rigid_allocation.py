@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
@@ -59,17 +60,24 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         queues = in_order_of_service(queues)
         self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
         self._starvation = Starvation(list(self._rank), raised_after)
+        self._requeue_delay_s = 0.0
+        self._again = deque[tuple[float, Job]]()
+        """When jobs wait again whose runs were stopped."""
         self._displacement: Displacement | None = None
         if isinstance(self.state, ConsumableNodes):
             precedence: Precedence = OfQueues(queues)
             if self._claims is not None and (by := self._claims.policy.preemption) is not None:
                 precedence = OfPolicy(self._claims, by)
+                self._requeue_delay_s = by.requeue_delay_s
             if precedence.displaced_by:
                 self._displacement = Displacement(self.state, precedence)
 
     @property
     def outlived_at_s(self) -> float | None:
-        return self.state.releases.first_s()
+        outlived_s = self.state.releases.first_s()
+        if not self._again:
+            return outlived_s
+        return self._again[0][0] if outlived_s is None else min(outlived_s, self._again[0][0])
 
     def submit(self, job: Job) -> str | None:
         if self._admission is None:
@@ -139,7 +147,11 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state.release(run, now_s)
 
     def requeue(self, run: RunId) -> None:
-        self._wait(self.drop(run))
+        job = self.drop(run)
+        if self._requeue_delay_s:
+            self._again.append((self._clock.now_s + self._requeue_delay_s, job))
+        else:
+            self._wait(job)
 
     def drop(self, run: RunId) -> Job:
         job, _ = self._end(run)
@@ -149,6 +161,8 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         while (overdue := self.state.overdue(now_s)) is not None:
             job, ran_s = overdue
             self.state.extend_estimate(self._run_times.outlived_s(job, ran_s), now_s)
+        while self._again and self._again[0][0] <= now_s:
+            self._wait(self._again.popleft()[1])
 
     def to_stop(self) -> Sequence[RunId]:
         return () if self._displacement is None else self._displacement.to_stop(self._clock.now_s)

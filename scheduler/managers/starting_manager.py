@@ -41,7 +41,7 @@ class NodeAllocation(ABC, Generic[P]):
 
     @property
     def outlived_at_s(self) -> float | None:
-        """When the next run will exceed its estimate; None if that does not matter."""
+        """When the next run will exceed its estimate, or a job waits again; None if that does not matter."""
         return None
 
     @property
@@ -107,7 +107,7 @@ class NodeAllocation(ABC, Generic[P]):
         return
 
     def reestimate(self, now_s: float) -> None:
-        """Re-estimate the runs that should have ended by now."""
+        """Re-estimate the runs that should have ended by now, and queue jobs that wait again."""
         return
 
 

@@ -85,13 +85,15 @@ class Preemption:
     those of a partition the ones of partitions of a lower tier (`by_partition`).
 
     Jobs of the lowest priority of QOS, or tier, are preempted first; of these, those on few nodes, or with
-    `youngest_first`, before both, those that started last. `mode` and `exempt_s`: see `Preempted`.
+    `youngest_first`, before both, those that started last. A job that is queued again waits for
+    `requeue_delay_s` before it may start. `mode` and `exempt_s`: see `Preempted`.
     """
 
     by_partition: bool
     mode: PreemptMode
     exempt_s: float = 0.0
     youngest_first: bool = False
+    requeue_delay_s: float = 121.0  # cred_expire and a second
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ cimport cython
 from scheduler.priority.core.fair_share cimport FairShare
 
 cdef double inf, HIGHEST, ROUNDING
-cdef long NONE
+cdef long NONE, FIRST
 
 cdef class Service:
     cdef public long next_claim
@@ -22,10 +22,11 @@ cdef class ByPolicy(Service):
     cdef readonly FairShare fair
     cdef readonly double age, max_age_s, fair_share, calculated_s
     cdef readonly Py_ssize_t n_claims, n_rows, n_limits
-    cdef readonly long[::1] binds, of_submitted, association, tier, first_row, limit, claim
+    cdef readonly long[::1] binds, of_submitted, association, tier, first_row, limit, claim, is_first
     cdef readonly double[::1] fixed, rate, amount, most, used, since_s
     cpdef long add_limit(self, double most, bint of_submitted) except -1
     cpdef long add_claim(self, long association, double fixed, double rate, long tier) except -1
+    cpdef void serve_first(self, Py_ssize_t slot) noexcept
     cpdef long priority(self, Py_ssize_t slot) noexcept
     cpdef void add_row(self, long limit, double amount, bint binds) except *
     cdef long first_exceeded(self, long claim, bint of_submitted) noexcept

@@ -10,6 +10,8 @@ from scheduler.priority.core.fair_share import FairShare
 
 HIGHEST = 2.0**32 - 1
 """The highest priority of a job, in Slurm."""
+FIRST = 2**60
+"""Is above all tiers with their priorities."""
 ROUNDING = 1e-9
 """Sums of parts of resources are compared with limits up to this share of them."""
 
@@ -78,6 +80,8 @@ class ByPolicy(Service):
         self.binds = integers(MIN_SIZE)
         self.most, self.used, self.of_submitted = floats(MIN_SIZE), floats(MIN_SIZE), integers(MIN_SIZE)
         self.claim, self.since_s = integers(MIN_SIZE), floats(MIN_SIZE)
+        self.is_first = integers(MIN_SIZE)
+        """By slot: whether the job is served before all others, since runs were stopped for it."""
         self.calculated_s = -inf
 
     def add_limit(self, most: float, of_submitted: bool) -> int:
@@ -117,7 +121,8 @@ class ByPolicy(Service):
         if slot >= self.claim.shape[0]:
             n = max(2 * self.claim.shape[0], slot + 1)
             self.claim, self.since_s = larger(self.claim, n), larger(self.since_s, n)
-        self.claim[slot], self.since_s[slot] = self.next_claim, now_s
+            self.is_first = larger(self.is_first, n)
+        self.claim[slot], self.since_s[slot], self.is_first[slot] = self.next_claim, now_s, False
         self.count(self.next_claim, True, 1)
 
     def calculate(self, now_s: float) -> bool:
@@ -134,8 +139,12 @@ class ByPolicy(Service):
         """The factor of age, when priorities were calculated last."""
         return min(max(self.fair.last_s - self.since_s[slot], 0.0) / self.max_age_s, 1.0)
 
+    def serve_first(self, slot: int) -> None:
+        """Serve a waiting job before all others, when the order is made again."""
+        self.is_first[slot], self.calculated_s = True, -inf
+
     def order(self, slot: int) -> int:
-        return (self.tier[self.claim[slot]] << 32) + self.priority(slot)
+        return self.is_first[slot] * FIRST + (self.tier[self.claim[slot]] << 32) + self.priority(slot)
 
     def charged(self, slot: int) -> int:
         return self.association[self.claim[slot]]

@@ -72,15 +72,22 @@ def events(facts: pl.DataFrame, job: int) -> list[tuple[str, float]]:
     return [(Fact(event).value, time_s) for event, time_s in of_job.select("event", "time_s").iter_rows()]
 
 
-def test_a_job_stops_one_of_a_lower_qos_which_is_queued_again(tmp_path: Path) -> None:
+def test_a_job_stops_one_of_a_lower_qos_which_is_queued_again_after_two_minutes(tmp_path: Path) -> None:
     facts = facts_of(site(REQUEUE), [(0, 100, 100, 1, 0), (30, 50, 50, 1, 2)], tmp_path)
     assert events(facts, 2) == [("run_started", 30), ("run_ended", 80)]
     assert events(facts, 1) == [
         ("run_started", 0),
         ("run_preempted", 30),
-        ("run_started", 80),
-        ("run_ended", 180),
+        ("run_started", 151),
+        ("run_ended", 251),
     ]
+
+
+def test_what_is_freed_for_a_job_goes_to_it_even_if_others_have_a_higher_priority(tmp_path: Path) -> None:
+    rows: list[ROW] = [(0, 100, 100, 1, 0), (10, 100, 100, 1, 0), (30, 50, 50, 1, 2)]
+    facts = facts_of(site(REQUEUE, priority=50), rows, tmp_path)
+    assert events(facts, 3) == [("run_started", 30), ("run_ended", 80)]
+    assert events(facts, 2)[0] == ("run_started", 80)
 
 
 def test_no_job_stops_one_of_its_own_or_a_higher_qos(tmp_path: Path) -> None:
