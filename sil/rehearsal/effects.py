@@ -8,17 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from sil.outcome.paired import MIN_BLOCKS, paired_differences
 from sil.outcome.statistics import CONFIDENCE, Interval
-from sil.rehearsal.reproduction import GROUPS, MAX_OF_A_KIND, largest_groups
-from sil.workload.slices import DAY_S
+from sil.rehearsal.reproduction import GROUPS, MAX_OF_A_KIND, largest_groups, mean_difference
+from sil.rehearsal.uses import MIN_JOBS
 
 KINDS = {**{kind: title for kind, title in GROUPS.items() if kind != "week"}, "user": "User"}
 QUANTITIES = {"waiting_time": "Mean wait", "bounded_slowdown": "Mean bounded slowdown"}
-MIN_JOBS = 20
-"""The fewest jobs of a group that is compared."""
-BLOCKS = 12
-"""The blocks into which a period is cut that is too short for blocks of a day."""
 MAX_CHANGED = 20
 NOTICEABLE_S = 60.0
 """The least noticeable difference of a mean wait, in seconds: the controller looks around once a minute, and
@@ -92,16 +87,13 @@ def effects(
         )
         if old.is_empty():
             continue
-        submitted = old["submission_time"]
-        days = float(submitted.max() - submitted.min()) / DAY_S  # type: ignore[operator,arg-type]
-        block_days = max(days / BLOCKS, 1e-3) if days < 2 * MIN_BLOCKS else None
         for quantity in QUANTITIES:
-            change = paired_differences(new, old, quantity, block_days, confidence)
-            scatter = paired_differences(same, old, quantity, block_days, confidence)
+            change = mean_difference(new, old, quantity, confidence)
+            scatter = mean_difference(same, old, quantity, confidence)
             if change is not None and scatter is not None:
                 mean = float(old[quantity].mean())  # type: ignore[arg-type]
-                differences = change.difference, scatter.difference
-                found.append(MeanDifference(kind, name, quantity, change.jobs, mean, *differences))
+                n_jobs = len(old.join(new, on="job_id", how="semi"))
+                found.append(MeanDifference(kind, name, quantity, n_jobs, mean, change, scatter))
     return found
 
 

@@ -123,13 +123,13 @@ _NAMES = {"node name": "nodename", "node names": "nodenames", "timestart": "star
 EPSILON_DAYS = 1e-6
 LEAD_S = 120.0
 """The seconds before the beginning at which jobs that ran then start again."""
-WAITED = "waited at the beginning, and are submitted then: the controller does not know for how long they had"
+WAITED = "waited at the beginning, and are submitted then: the scheduler does not know for how long they had"
 COLUMNS: dict[str, type[pl.DataType]] = {
     "job": pl.Int64,
-    "start_s": pl.Float64,
-    "submit_s": pl.Float64,
+    **dict.fromkeys(("start_s", "end_s", "submit_s"), pl.Float64),
     "processors": pl.Int64,
     **dict.fromkeys(("log_id", "partition", "account", "qos", "user"), pl.String),
+    "counts": pl.Boolean,
 }
 
 
@@ -137,18 +137,23 @@ COLUMNS: dict[str, type[pl.DataType]] = {
 class Month:
     """The jobs, how they are submitted, and what accounting says of them.
 
-    `recorded` has a row (COLUMNS) for each job that counts, with times in seconds of the log; `causes` are
+    `runs` has a row (COLUMNS) for each job, with times in seconds of the log; `causes` are
     the jobs, by number, that may have started at other times because of what is not modelled.
     """
 
     log: JobLog
     events: Events
-    recorded: pl.DataFrame
+    runs: pl.DataFrame
     causes: Mapping[str, frozenset[int]]
     begun: frozenset[int]
     """Jobs that ran at the beginning."""
     warm_up_days: float
     """The days from the first submission to that of the first job that counts."""
+
+    @property
+    def recorded(self) -> pl.DataFrame:
+        """The runs of the jobs that count."""
+        return self.runs.filter("counts")
 
 
 @dataclass(frozen=True)
@@ -182,12 +187,13 @@ def month_of(
     path: Path,
     cluster: SiteNodes,
     rules: Rules,
-    done: OperatorsActs,
+    done: OperatorsActs | None,
     since: datetime | None = None,
     warm_up_days: float = 0.0,
 ) -> Month:
     """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
-    what operators have `done`. Raises UserError."""
+    what operators have `done`: None if the scheduler takes nothing but jobs, which then arrive when they are
+    eligible. Raises UserError."""
     tally, zone = Tally(), zone_named(rules.time_zone)
     jobs = jobs_of(path, tally, rules, RAN | {RUNNING})
     if since is not None and since.tzinfo is None:
@@ -196,40 +202,52 @@ def month_of(
     begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
-    how = HowSubmitted(jobs, cluster.site_resources, cluster.nodes, done.reservations)
-    jobs = sorted(map(how.arriving, jobs), key=lambda job: job.submitted_unix_s)
+    how = None
+    if done is not None:
+        how = HowSubmitted(jobs, cluster.site_resources, cluster.nodes, done.reservations)
+        jobs = [how.arriving(job) for job in jobs]
+    jobs = sorted(jobs, key=lambda job: job.submitted_unix_s)
     numbered = dict(zip(job_numbers(jobs), jobs, strict=True))
-    options, arrays = how.options(numbered), (*how.arrays(numbered),)
     of_begun = {number for number, job in numbered.items() if job.line in begun}
-    for number in of_begun:
-        options[number] = {"nodes": ",".join(fold(numbered[number].nodes))} if numbered[number].nodes else {}
-    for remark in REPLACED:
-        tally.remarked.pop(remark, None)
-    for job in jobs:
-        if job.line in how.dependencies and (eligible := tally.remarked.get(ELIGIBLE)):
-            eligible.pop(job.number, None)
-    tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
-    for what, ids in how.left_out.items():
-        tally.remarked.setdefault(what, {}).update(ids)
+    events = Events() if how is None else _as_submitted(how, numbered, of_begun, tally)
     log = log_of(path.name, jobs, tally, cluster, rules)
-    recorded = _recorded(
-        numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s
-    )
-    if recorded.is_empty():
+    runs = _runs(numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s)
+    if not runs["counts"].any():
         raise UserError(
             f"{path}: no job arrived after {since or 'the first one had ended'}; give a longer log"
         )
     causes = dict(_by_number(numbered, tally.remarked))
     if late := frozenset(number for number, job in numbered.items() if job.line in waited):
         causes[WAITED] = late
-    notes = (*log.notes, *_of_beginning(len(of_begun), len(late)), *_by_sbatch(numbered, options))
-    log = replace(log, notes=notes)
-    users: dict[str, dict[str, None]] = {}
-    for job in jobs:
-        users.setdefault(job.reservation, {})[job.user] = None
-    events = replace(done.events(log, users), arrays=arrays, options=options)
+    placed = "may start on others than in" if done is None else "get the nodes of"
+    beginning = _of_beginning(len(of_begun), len(late), placed)
+    log = replace(log, notes=(*log.notes, *beginning, *_by_sbatch(numbered, events.options)))
+    if done is not None:
+        users: dict[str, dict[str, None]] = {}
+        for job in jobs:
+            users.setdefault(job.reservation, {})[job.user] = None
+        events = replace(events, commands=done.events(log, users).commands)
     warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
-    return Month(log, events, recorded, causes, frozenset(of_begun), max(warm_up_days, 0.0))
+    return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0))
+
+
+def _as_submitted(
+    how: HowSubmitted, jobs: Mapping[int, LoggedJob], begun: Iterable[int], tally: Tally
+) -> Events:
+    """The options and arrays of `jobs` by number; those that have `begun` get their nodes. The tally has what
+    is not modelled of them instead of what the reader does not model."""
+    options, arrays = how.options(jobs), (*how.arrays(jobs),)
+    for number in begun:
+        options[number] = {"nodes": ",".join(fold(jobs[number].nodes))} if jobs[number].nodes else {}
+    for remark in REPLACED:
+        tally.remarked.pop(remark, None)
+    for job in jobs.values():
+        if job.line in how.dependencies and (eligible := tally.remarked.get(ELIGIBLE)):
+            eligible.pop(job.number, None)
+    tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
+    for what, ids in how.left_out.items():
+        tally.remarked.setdefault(what, {}).update(ids)
+    return Events(arrays=arrays, options=options)
 
 
 def _from(job: LoggedJob, begin_s: float, cluster: SiteNodes) -> LoggedJob:
@@ -256,15 +274,15 @@ def _from(job: LoggedJob, begin_s: float, cluster: SiteNodes) -> LoggedJob:
     return job
 
 
-def _recorded(jobs: Mapping[int, LoggedJob], counts: Callable[[LoggedJob], bool]) -> pl.DataFrame:
+def _runs(jobs: Mapping[int, LoggedJob], counts: Callable[[LoggedJob], bool]) -> pl.DataFrame:
     origin_s = next(iter(jobs.values())).submitted_unix_s
     rows = [
         (
-            *(number, job.started_unix_s - origin_s, job.submitted_unix_s - origin_s, job.processors),
-            *(job.number, job.partition, job.account, job.qos, job.user),
+            number,
+            *(at_s - origin_s for at_s in (job.started_unix_s, job.ended_unix_s, job.submitted_unix_s)),
+            *(job.processors, job.number, job.partition, job.account, job.qos, job.user, counts(job)),
         )
         for number, job in jobs.items()
-        if counts(job)
     ]
     return pl.DataFrame(rows, COLUMNS, orient="row")
 
@@ -294,9 +312,9 @@ def _by_sbatch(jobs: Mapping[int, LoggedJob], options: Mapping[int, Mapping[str,
         )
 
 
-def _of_beginning(n_begun: int, n_waited: int) -> Iterator[str]:
+def _of_beginning(n_begun: int, n_waited: int, placed: str) -> Iterator[str]:
     if n_begun or n_waited:
         yield (
-            f"when the replay begins, {counted(n_begun, 'job')} ran, which get the nodes of the log for the "
-            f"rest of their time, and {counted(n_waited, 'job')} waited, which are submitted then"
+            f"when the replay begins, {counted(n_begun, 'job')} ran, which {placed} the log for the rest of "
+            f"their time, and {counted(n_waited, 'job')} waited, which are submitted then"
         )

@@ -6,23 +6,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-import polars as pl
-
 from scheduler.messages import counted
 from sil.experiment.replay_folder import REPORT
 from sil.outcome.statistics import Interval
-from sil.rehearsal.effects import KINDS, NOTICEABLE, NOTICEABLE_S, QUANTITIES, MeanDifference
-from sil.rehearsal.reproduction import GROUPS, Group, Reproduction, Use
+from sil.rehearsal.effects import NOTICEABLE, NOTICEABLE_S, QUANTITIES, MeanDifference
 from sil.rehearsal.run import JobsVerdict, Rehearsal, Variant, read_rehearsal
-from sil.report.figures import WIDTH, tooltips
-from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, write_page
-from sil.report.tables import duration_text
-from sil.report.vega_lite import Figure, column
+from sil.rehearsal.sections import (
+    changed_table,
+    group_in_words,
+    group_title,
+    reproduction_sections,
+    usage_table,
+)
+from sil.rehearsal.uses import Use
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, write_page
+from sil.report.tables import duration_text, signed_duration
 from sil.slurm.queries import FACTORS, ControllerReport
-from sil.workload.slices import DAY_S
 
 PAGE = "rehearsal.html"
-TITLES = {**GROUPS, **KINDS}
+NOTE = (
+    "Starts that accounting has, and those of the replay with the present controller and settings. Groups "
+    "are those with most jobs."
+)
 MAX_SETTINGS = 5
 """The most settings that are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
@@ -69,7 +74,7 @@ def rehearsal_page(found: Rehearsal) -> Page:
         ],
         notices,
         [
-            *_reproduction(month),
+            *reproduction_sections(month, "Does it reproduce the month?", NOTE),
             *_matrix(found.variants),
             *(section for variant in found.variants for section in _variant(variant, found.present)),
             *_controllers(found.said, {name: len(jobs) for name, jobs in found.replayed.jobs.items()}),
@@ -86,81 +91,25 @@ def headline(variant: Variant) -> str:
     waits = [effect for effect in variant.effects if effect.quantity == "waiting_time"]
     for effect in waits[:1]:
         if not effect.exceeds_scatter:
-            parts.append(f"the same mean wait ({duration_text(effect.before)}, {_signed(effect.difference)})")
+            change = f"{duration_text(effect.before)}, {signed_duration(effect.difference)}"
+            parts.append(f"the same mean wait ({change})")
         else:
             elsewhere = "" if effect.is_settled else ", in this month; for others it is not settled"
             before = duration_text(effect.before)
-            parts.append(f"mean wait {before}, {_signed(effect.difference)}{elsewhere}")
+            parts.append(f"mean wait {before}, {signed_duration(effect.difference)}{elsewhere}")
     settled = [effect for effect in waits[1:] if effect.is_settled]
     for word, is_longer in (("longer", True), ("shorter", False)):
         groups = [effect for effect in settled if (effect.difference.mean > 0.0) == is_longer]
         if groups:
             most = max(groups, key=lambda effect: abs(effect.difference.mean))
-            kind, more = TITLES[most.kind], ""
-            if len(groups) > 1:
-                more = f" and {counted(len(groups) - 1, 'other group')}"
-            kind = kind if kind.isupper() else kind.lower()
-            parts.append(f"{word} waits for {kind} {most.name or '(none)'}{more}")
+            more = f" and {counted(len(groups) - 1, 'other group')}" if len(groups) > 1 else ""
+            parts.append(f"{word} waits for {group_in_words(most.kind, most.name)}{more}")
     names = ", ".join(name for name, *_ in variant.settings[:MAX_SETTINGS])
     if names:
         others = " and others" if len(variant.settings) > MAX_SETTINGS else ""
         parts.append(f"settings that differ: {names}{others}")
     what = "; ".join(parts) or "no job in common"
     return f"{variant.verdict.value.capitalize()} under {variant.name}: {what}."
-
-
-def _title(kind: str, name: str) -> str:
-    return "All" if kind == "all" else f"{TITLES[kind]} {name or '(none)'}"
-
-
-def _reproduction(month: Reproduction) -> Iterator[Section]:
-    groups = [("All", month.all), *((_title(group.kind, group.name), group) for group in month.groups())]
-    if month.waiting.jobs:
-        groups.insert(1, ("Waited more than 5 minutes", month.waiting))
-    rows = [
-        [title, f"{group.jobs:,}", *map(duration_text, (group.recorded_s, group.replayed_s)), _near(group)]
-        for title, group in groups
-    ]
-    head = ["", "jobs", "mean wait recorded", "replayed", "starts within 5 minutes"]
-    note = (
-        "Starts that accounting has, and those of the replay with the present controller and settings. "
-        "Groups are those with most jobs."
-    )
-    parts = [Part(table=PageTable(head, rows)), Part(chart=_waits_by_day(month), name=slug("Waits by day"))]
-    yield Section("Does it reproduce the month?", note, parts)
-    causes = [[cause, f"{group.jobs:,}", _near(group)] for cause, group in month.explained()]
-    if causes:
-        yield Section(
-            "What explains the rest",
-            "Jobs about which accounting says something that is not modelled, with the share that starts "
-            "within 5 minutes of the recorded time all the same.",
-            [Part(table=PageTable(["jobs that ...", "jobs", "within 5 minutes"], causes, "text"))],
-        )
-
-
-def _near(group: Group) -> str:
-    return f"{100 * group.near:.1f} %"
-
-
-def _waits_by_day(month: Reproduction) -> Figure:
-    day = (pl.col("submit_s") // DAY_S).cast(pl.Int64)
-    by_day = month.jobs.group_by(day=day).agg(
-        recorded=pl.mean("recorded_s") / 3600, replayed=pl.mean("replayed_s") / 3600
-    )
-    frame = by_day.unpivot(
-        ["recorded", "replayed"], index="day", variable_name="wait", value_name="hours"
-    ).sort("wait", "day")
-    return (
-        Figure(frame)
-        .mark("line", strokeWidth=1.5, point=True)
-        .encode(
-            x=column("day:Q", title="Days since the first submission"),
-            y=column("hours:Q", title="Mean wait (hours)"),
-            color=column("wait:N", title=None),
-            tooltip=tooltips(*frame.columns),
-        )
-        .properties(width=WIDTH, height=200, title="Mean wait by day of submission")
-    )
 
 
 def _matrix(variants: Sequence[Variant]) -> Iterator[Section]:
@@ -182,7 +131,7 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
         parts.append(Part("Settings that differ", table=PageTable(head, settings, "text")))
     rows: list[list[Cell | str]] = [
         [
-            _title(effect.kind, effect.name),
+            group_title(effect.kind, effect.name),
             QUANTITIES[effect.quantity],
             f"{effect.jobs:,}",
             _number(effect, effect.before),
@@ -194,19 +143,11 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
     ]
     head = ["", "", "jobs", "before", "change", "second run of the present settings"]
     parts.append(Part("Who waits longer or less long", table=PageTable(head, rows)))
-    used: list[list[Cell | str]] = [
-        [
-            _title(kind, name),
-            f"{before:,.0f}",
-            f"{after:,.0f}",
-            f"{100 * (after / before - 1):+,.1f} %" if before else "-",
-        ]
-        for kind, name, before, after in variant.usage.iter_rows()
-    ]
-    head = ["processor-hours until the last submission", "before", "after", "change"]
-    parts.append(Part("Usage", table=PageTable(head, used), folded=True))
+    used = usage_table(variant.usage, "before", "after")
+    parts.append(Part("Usage", table=used, folded=True))
     if len(variant.changed):
-        parts.append(Part("Jobs that change most", table=_changed(variant)))
+        changed = changed_table(variant.changed, "wait before", "wait after")
+        parts.append(Part("Jobs that change most", table=changed))
     yield Section(
         variant.name,
         f"Differences from {present}, job by job. -: not more than two runs of the present settings differ "
@@ -215,21 +156,6 @@ def _variant(variant: Variant, present: str) -> Iterator[Section]:
         "(Bonferroni). Groups without a difference are left out.",
         parts,
     )
-
-
-def _changed(variant: Variant) -> PageTable:
-    rows = [
-        [
-            row["log_id"],
-            row["user"],
-            row["partition"],
-            f"{row['processors']:,}",
-            Cell(duration_text(row["before_s"]), row["before_reason"]),
-            Cell(duration_text(row["after_s"]), row["after_reason"]),
-        ]
-        for row in variant.changed.iter_rows(named=True)
-    ]
-    return PageTable(["job", "user", "partition", "processors", "wait before", "wait after"], rows, "text")
 
 
 def _marked(effect: MeanDifference) -> str:
@@ -244,16 +170,7 @@ def _number(effect: MeanDifference, value: float) -> str:
 
 def _change(effect: MeanDifference, of: Interval | None = None) -> str:
     found = effect.difference if of is None else of
-    return _signed(found) if effect.quantity == "waiting_time" else found.text(",.2f", "+")
-
-
-def _signed(found: Interval) -> str:
-    def text(seconds: float) -> str:
-        return f"{'-' if seconds < 0 else '+'}{duration_text(abs(seconds))}"
-
-    if found.half_width is None:
-        return text(found.mean)
-    return f"{text(found.mean)} [{text(found.low)}, {text(found.high)}]"
+    return signed_duration(found) if effect.quantity == "waiting_time" else found.text(",.2f", "+")
 
 
 def _controllers(said: Mapping[str, ControllerReport], n_jobs: Mapping[str, int]) -> Iterator[Section]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
+from functools import cached_property
+from math import inf, isnan
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from scheduler.messages import counted
+from sil.outcome.paired import MIN_BLOCKS, paired_differences
+from sil.outcome.statistics import CONFIDENCE, Interval
+from sil.rehearsal.uses import LIMITS, NEAR_S, Agreement, Judgement, Measure, Use
 from sil.report.figures import size_class, size_powers
+from sil.report.replay.over_time import held
 from sil.report.tables import duration_text
 from sil.workload.slices import DAY_S
 
-NEAR_S = 300.0
-"""A start within this of the recorded one counts as reproduced."""
 GROUPS = {"partition": "Partition", "account": "Account", "qos": "QOS", "size": "Size", "week": "Week"}
 ORDER = {"week": "submit_s", "size": "processors"}
 """The columns by which groups are ordered, where they have an order."""
@@ -23,32 +27,27 @@ MAX_OF_A_KIND = 12
 """The most groups of a kind in a table: those with most jobs."""
 
 
-class Use(StrEnum):
-    """What comparisons of variants may be used for."""
-
-    JOBS = "jobs"
-    MEANS = "means"
-    NONE = "none"
-
-
-MIN_NEAR = {Use.JOBS: 0.9, Use.MEANS: 0.5}
-MIN_NEAR_WAITING = {Use.JOBS: 0.75, Use.MEANS: 0.25}
-"""The least share of reproduced starts among the jobs that waited longer than NEAR_S in either, which say
-something."""
-MAX_OFF = {Use.JOBS: 0.1, Use.MEANS: 0.25}
-"""The largest difference of the mean waits, as a share of the recorded one; NEAR_S is always allowed. These
-limits are a convention, which was fixed before any month was looked at."""
 SENTENCES = {
     Use.JOBS: "The month reproduces: compare variants job by job and by their means.",
     Use.MEANS: "The month reproduces on average: compare means of many jobs, not single jobs.",
     Use.NONE: "The month does not reproduce: a comparison says what the controller would do with these jobs, "
     "not what that month would have been.",
 }
+JUDGED = ("partition", "account", "qos")
+"""The kinds of groups whose mean waits are judged."""
+_EDGE_S = 3_600.0
+"""The length of the intervals in which utilisation is compared."""
+BLOCKS = 12
+"""The blocks into which a period is cut that is too short for blocks of a day."""
+
+
+NO_DIFFERENCE = Interval(0.0, None)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Jobs that have something in common; waits are means in seconds."""
+    """Jobs that have something in common; waits are means in seconds, and `near` the share of starts within
+    NEAR_S."""
 
     kind: str
     name: str
@@ -56,6 +55,19 @@ class Group:
     recorded_s: float
     replayed_s: float
     near: float
+    difference: Interval = NO_DIFFERENCE
+    """Of the waits, replayed less recorded, of jobs that started."""
+    off_s: float = 0.0
+    worst_s: float = 0.0
+    """By how much starts differ, in either direction: mean and most."""
+
+    @property
+    def agreement(self) -> Agreement:
+        """How the mean waits agree."""
+        return Agreement(Measure.WAIT, self.difference, self.worst_s, self.recorded_s)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "difference": self.difference.as_dict()}
 
 
 @dataclass(frozen=True)
@@ -68,8 +80,13 @@ class Reproduction:
     begun: int
     begun_on_time: int
     """The jobs that ran at the beginning, and those that started again within the lead."""
+    before: pl.DataFrame
+    after: pl.DataFrame
+    """What was recorded, and what was replayed, of the jobs that count: tables like jobs.csv."""
+    hours: pl.DataFrame
+    """The utilisation over time, between 0 and 1: columns time_s, recorded and replayed."""
 
-    @property
+    @cached_property
     def all(self) -> Group:
         return _group("all", "all", self.jobs)
 
@@ -78,27 +95,57 @@ class Reproduction:
         return int(self.jobs["replayed_s"].null_count())
 
     @property
+    def _waited(self) -> pl.DataFrame:
+        waits = pl.col("recorded_s", "replayed_s").fill_null(float("inf")) > NEAR_S
+        return self.jobs.filter(pl.any_horizontal(waits))
+
+    @cached_property
     def waiting(self) -> Group:
         """The jobs that waited, in the log or in the replay."""
-        waits = pl.col("recorded_s", "replayed_s").fill_null(float("inf")) > NEAR_S
-        return _group("all", "waited", self.jobs.filter(pl.any_horizontal(waits)))
+        return _group("all", "waited", self._waited)
 
-    def groups(self) -> Iterator[Group]:
-        for kind, name in largest_groups(self.jobs, GROUPS):
+    def groups(self, kinds: Iterable[str] = GROUPS) -> Iterator[Group]:
+        for kind, name in largest_groups(self.jobs, kinds):
             yield _group(kind, str(name), self.jobs.filter(pl.col(kind) == name))
+
+    @cached_property
+    def agreements(self) -> Mapping[Measure, Agreement]:
+        """All measures, of all jobs."""
+        days = self.jobs.group_by(pl.col("submit_s") // DAY_S).agg(pl.mean("recorded_s", "replayed_s"))
+        off = (self.hours["replayed"] - self.hours["recorded"]).abs()
+        of_hours = pl.DataFrame(
+            {"job_id": range(len(off)), "submission_time": self.hours["time_s"], "none": 0.0, "off": off}
+        )
+        found = mean_difference(of_hours.select(pl.exclude("none"), none="off"), of_hours, "none")
+        near = {Measure.NEAR: self.all}
+        if self.waiting.jobs:
+            near[Measure.NEAR_WAITING] = self.waiting
+        every = [
+            self.all.agreement,
+            *(Agreement(each, Interval(group.near, None)) for each, group in near.items()),
+            Agreement(Measure.RANKS, _correlation(self._waited)),
+            Agreement(Measure.DAYS, _correlation(days) if len(days) >= MIN_BLOCKS else None),
+            Agreement(Measure.UTILISATION, found, float(off.max())),  # type: ignore[arg-type]
+        ]
+        return {each.measure: each for each in every}
+
+    def judged(self, use: Use) -> Judgement:
+        agreements = tuple(self.agreements[each] for each in LIMITS[use] if each in self.agreements)
+        return Judgement(use, "all", "all", self.all.jobs, self.waiting.jobs, agreements)
+
+    @property
+    def judgements(self) -> Iterator[Judgement]:
+        """The verdict on each use, and on the waits of each partition, account and QOS, if there are
+        several."""
+        for use in LIMITS:
+            yield self.judged(use)
+        for group in self.groups(JUDGED):
+            yield Judgement(Use.WAITS, group.kind, group.name, group.jobs, group.jobs, (group.agreement,))
 
     @property
     def use(self) -> Use:
-        found, waiting = self.all, self.waiting
-        for use in (Use.JOBS, Use.MEANS):
-            off_s = max(NEAR_S, MAX_OFF[use] * found.recorded_s)
-            if (
-                found.near >= MIN_NEAR[use]
-                and (not waiting.jobs or waiting.near >= MIN_NEAR_WAITING[use])
-                and abs(found.replayed_s - found.recorded_s) <= off_s
-            ):
-                return use
-        return Use.NONE
+        """What comparisons of variants may be used for."""
+        return next((use for use in (Use.JOBS, Use.MEANS) if self.judged(use).is_within), Use.NONE)
 
     def explained(self) -> Iterator[tuple[str, Group]]:
         """Causes with the jobs that they are about, those with most jobs that did not reproduce first, then
@@ -116,12 +163,13 @@ class Reproduction:
 
     def as_dict(self) -> dict[str, Any]:
         groups = (self.all, self.waiting, *self.groups())
-        causes = [asdict(group) for _, group in self.explained()]
+        causes = [group.as_dict() for _, group in self.explained()]
         return {
             "use": self.use.value,
             "not_started": self.not_started,
-            "groups": [asdict(group) for group in groups],
+            "groups": [group.as_dict() for group in groups],
             "causes": causes,
+            "judgements": [each.as_dict() for each in self.judgements],
         }
 
     def sentences(self) -> Iterator[str]:
@@ -144,22 +192,51 @@ class Reproduction:
 
 
 def reproduction(
-    recorded: pl.DataFrame, replayed: pl.DataFrame, causes: Mapping[str, frozenset[int]], begun: Iterable[int]
+    runs: pl.DataFrame,
+    replayed: pl.DataFrame,
+    causes: Mapping[str, frozenset[int]],
+    begun: Collection[int],
+    processors: int,
 ) -> Reproduction:
-    """How the jobs `recorded` (`sil.rehearsal.month`) are reproduced in a replay with the columns of
-    jobs.csv."""
+    """How the recorded `runs` (`sil.rehearsal.month`) are reproduced in a replay on so many processors, with
+    the columns of jobs.csv."""
     starts = replayed.select(job="job_id", replayed_start_s="starting_time")
     later_s = pl.col("replayed_start_s") - pl.col("start_s")
-    jobs = recorded.join(starts, on="job", how="left", maintain_order="left").with_columns(
+    jobs = runs.filter("counts").join(starts, on="job", how="left", maintain_order="left")
+    jobs = jobs.with_columns(
         later_s=later_s,
         recorded_s=pl.col("start_s") - pl.col("submit_s"),
         replayed_s=pl.col("replayed_start_s") - pl.col("submit_s"),
         week=(pl.col("submit_s") // (7 * DAY_S) + 1).cast(pl.Int64).cast(pl.String).str.zfill(2),
-        size=sizes(recorded["processors"]),
+        size=sizes(jobs["processors"]),
     )
     of_begun = replayed.filter(pl.col("job_id").is_in(list(begun)))
     on_time = int((of_begun["waiting_time"] < NEAR_S).sum())
-    return Reproduction(jobs, causes, len([*begun]), on_time)
+    times = {"submission_time": "submit_s", "starting_time": "start_s", "finish_time": "end_s"}
+    cpus = runs.select(job_id="job", requested_number_of_resources="processors")
+    before = runs.select(**times).hstack(cpus)
+    before = before.with_columns(waiting_time=pl.col("starting_time") - pl.col("submission_time"))
+    after = replayed.select(*times, "job_id", "waiting_time").join(cpus, on="job_id", maintain_order="left")
+    first_s, last_s = float(jobs["submit_s"].min()), float(jobs["submit_s"].max())  # type: ignore[arg-type]
+    edges_s = np.arange(first_s, max(last_s, first_s + _EDGE_S) + 1.0, _EDGE_S)
+    share = pl.col("requested_number_of_resources") / processors
+    used = (held(each, ("starting_time", "finish_time"), share, edges_s) for each in (before, after))
+    hours = pl.DataFrame(dict(zip(("time_s", "recorded", "replayed"), (edges_s[:-1], *used), strict=True)))
+    counts = pl.col("job_id").is_in(jobs["job"].implode())
+    tables = before.filter(counts), after.filter(counts)
+    return Reproduction(jobs, causes, len(begun), on_time, *tables, hours)
+
+
+def mean_difference(
+    jobs: pl.DataFrame, baseline: pl.DataFrame, column: str, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """The mean of a quantity of `jobs` less that of a baseline, over blocks of days, or of parts of days
+    where there are few; None if they have no job in common."""
+    submitted = baseline["submission_time"]
+    days = float(submitted.max() - submitted.min()) / DAY_S if len(baseline) else 0.0  # type: ignore[operator,arg-type]
+    block_days = max(days / BLOCKS, 1e-3) if days < 2 * MIN_BLOCKS else None
+    found = paired_differences(jobs, baseline, column, block_days, confidence)
+    return None if found is None else found.difference
 
 
 def largest_groups(jobs: pl.DataFrame, kinds: Iterable[str], fewest: int = 1) -> Iterator[tuple[str, Any]]:
@@ -181,10 +258,26 @@ def sizes(processors: pl.Series) -> pl.Series:
     return pl.Series(map(size_class, size_powers(processors).tolist()), dtype=pl.String)
 
 
+def _correlation(waits: pl.DataFrame) -> Interval | None:
+    """Of the ranks of recorded and replayed waits; None where all are equal."""
+    found = waits.drop_nulls("replayed_s").select(pl.corr("recorded_s", "replayed_s", method="spearman"))
+    value = found.item()
+    return None if value is None or isnan(value) else Interval(float(value), None)
+
+
 def _group(kind: str, name: str, jobs: pl.DataFrame) -> Group:
     if jobs.is_empty():
         return Group(kind, name, 0, 0.0, 0.0, 1.0)
-    near = (pl.col("later_s").abs() <= NEAR_S).fill_null(False).mean()
-    row = jobs.select(pl.mean("recorded_s"), pl.mean("replayed_s"), near=near).row(0)
-    recorded_s, replayed_s, share = (0.0 if value is None else float(value) for value in row)
-    return Group(kind, name, len(jobs), recorded_s, replayed_s, share)
+    off_s = pl.col("later_s").abs()
+    near = (off_s <= NEAR_S).fill_null(False).mean()
+    row = jobs.select(
+        pl.mean("recorded_s"), pl.mean("replayed_s"), near=near, off=off_s.mean(), worst=off_s.max()
+    ).row(0)
+    recorded_s, replayed_s, share, mean_s, most_s = (0.0 if value is None else float(value) for value in row)
+    of_jobs = {"job_id": pl.col("job"), "submission_time": pl.col("submit_s")}
+    before, after = (
+        jobs.select(**of_jobs, wait=column).drop_nulls() for column in ("recorded_s", "replayed_s")
+    )
+    difference = mean_difference(after, before, "wait") or NO_DIFFERENCE
+    worst_s = inf if jobs["later_s"].null_count() else most_s
+    return Group(kind, name, len(jobs), recorded_s, replayed_s, share, difference, mean_s, worst_s)

@@ -109,6 +109,7 @@ class RehearsalFile(BaseModel):
     schedulers: list[str]
     causes: dict[str, list[int]]
     begun: list[int]
+    processors: int
 
 
 class JobsVerdict(StrEnum):
@@ -205,9 +206,14 @@ class Recording(Listener):
         """Pass on the results of the first scheduler only."""
         if scheduler != self._names[0]:
             return
-        self._month.recorded.write_parquet(no_link(self._out / RECORDED))
+        self._month.runs.write_parquet(no_link(self._out / RECORDED))
         causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
-        found = RehearsalFile(schedulers=self._names, causes=causes, begun=sorted(self._month.begun))
+        found = RehearsalFile(
+            schedulers=self._names,
+            causes=causes,
+            begun=sorted(self._month.begun),
+            processors=self._month.log.processors,
+        )
         no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
         self._listener.finished(scheduler)
 
@@ -216,12 +222,12 @@ def reproduced(out: Path) -> Reproduction:
     """How the first scheduler of a rehearsal reproduces the month. Raises UserError."""
     found = _described(out)
     try:
-        recorded = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
+        runs = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
         jobs = read_jobs_csv(out / file_name(found.schedulers[0]) / JOBS)
     except (*DAMAGED, ValueError) as error:
         raise _not_one(out, error) from None
     causes = {cause: frozenset(jobs) for cause, jobs in found.causes.items()}
-    return reproduction(recorded, jobs, causes, found.begun)
+    return reproduction(runs, jobs, causes, found.begun, found.processors)
 
 
 def read_rehearsal(out: Path) -> Rehearsal:

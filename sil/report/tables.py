@@ -142,6 +142,17 @@ def duration_text(seconds: float) -> str:
     return f"{significant(seconds / size)} {unit}"
 
 
+def signed_duration(found: Interval) -> str:
+    """The difference of two durations, with its interval: "+1.93 h [+1.02 h, +2.8 h]"."""
+
+    def text(seconds: float) -> str:
+        return f"{'-' if seconds < 0 else '+'}{duration_text(abs(seconds))}"
+
+    if found.half_width is None:
+        return text(found.mean)
+    return f"{text(found.mean)} [{text(found.low)}, {text(found.high)}]"
+
+
 def significant(number: float, of: float | None = None) -> str:
     """A number with three digits, or all of those before the decimal point, and as many decimals as `of`
     has."""

@@ -11,8 +11,9 @@ import pytest
 
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
-from sil.rehearsal.reproduction import Reproduction, Use, reproduction
+from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.run import expanded, present, variants
+from sil.rehearsal.uses import Use
 
 N = 400
 HOUR_S = 3_600.0
@@ -24,6 +25,7 @@ def recorded(waits_s: Sequence[float]) -> pl.DataFrame:
         (
             k,
             HOUR_S * k + wait_s,
+            HOUR_S * k + wait_s + 600.0,
             HOUR_S * k,
             1 + k % 4,
             str(k),
@@ -31,6 +33,7 @@ def recorded(waits_s: Sequence[float]) -> pl.DataFrame:
             "a",
             "q",
             ("ann", "bob")[k % 2],
+            True,
         )
         for k, wait_s in enumerate(waits_s)
     ]
@@ -46,6 +49,7 @@ def replayed(waits_s: Sequence[float]) -> pl.DataFrame:
             "job_id": np.arange(len(waits)),
             "submission_time": submitted_s,
             "starting_time": submitted_s + waits,
+            "finish_time": submitted_s + waits + 600.0,
             "waiting_time": waits,
             "bounded_slowdown": 1.0 + waits / 600.0,
         }
@@ -53,9 +57,8 @@ def replayed(waits_s: Sequence[float]) -> pl.DataFrame:
 
 
 def of(recorded_s: Sequence[float], replayed_s: Sequence[float]) -> Reproduction:
-    return reproduction(
-        recorded(recorded_s), replayed(replayed_s), {"had a dependency": frozenset({0, 1})}, ()
-    )
+    causes = {"had a dependency": frozenset({0, 1})}
+    return reproduction(recorded(recorded_s), replayed(replayed_s), causes, (), processors=4)
 
 
 @pytest.mark.parametrize(
