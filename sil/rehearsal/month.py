@@ -221,7 +221,9 @@ def month_of(
         causes[WAITED] = late
     placed = "may start on others than in" if done is None else "get the nodes of"
     beginning = _of_beginning(len(of_begun), len(late), placed)
-    log = replace(log, notes=(*log.notes, *beginning, *_by_sbatch(numbered, events.options)))
+    log = replace(
+        log, notes=(*log.notes, *log.not_associated, *beginning, *_by_sbatch(numbered, events.options))
+    )
     if done is not None:
         users: dict[str, dict[str, None]] = {}
         for job in jobs:

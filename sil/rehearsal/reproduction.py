@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,8 @@ class Group:
         return Agreement(Measure.WAIT, self.difference, self.worst_s, self.recorded_s)
 
     def as_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "difference": self.difference.as_dict()}
+        worst_s = self.worst_s if isfinite(self.worst_s) else None  # a job did not start
+        return {**asdict(self), "difference": self.difference.as_dict(), "worst_s": worst_s}
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,12 @@ class Reproduction:
         }
 
     def sentences(self) -> Iterator[str]:
+        """What a rehearsal says of its month."""
+        first, *others = self.facts()
+        yield from (first, SENTENCES[self.use], *others)
+
+    def facts(self) -> Iterator[str]:
+        """Sentences on all starts, and on jobs that did not start when they should."""
         found, waiting = self.all, self.waiting
         near, of_waiting = f"{100 * found.near:.1f} %", f"{100 * waiting.near:.1f} %"
         waited = f", of the {waiting.jobs:,} jobs that waited {of_waiting}" if waiting.jobs else ""
@@ -181,7 +188,6 @@ class Reproduction:
             f"{near} of {counted(found.jobs, 'start')} are within 5 minutes of those recorded{waited}; mean "
             f"wait {waits}."
         )
-        yield SENTENCES[self.use]
         if self.not_started:
             yield f"{counted(self.not_started, 'job')} did not start in the replay."
         if self.begun_on_time < self.begun:

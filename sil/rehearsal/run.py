@@ -104,7 +104,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, UserError)
 
 
 class RehearsalFile(BaseModel):
-    """The content of rehearsal.json."""
+    """What was replayed: the content of rehearsal.json and validation.json."""
 
     schedulers: list[str]
     causes: dict[str, list[int]]
@@ -179,21 +179,21 @@ def rehearse(
     out: Path,
     executor: Executor,
     listener: Listener,
+    file: str = REHEARSAL,
 ) -> list[Outcome]:
-    """Replay a month under `schedulers`: the present controller, the same again, and variants. Raises what
-    `replay_all` raises."""
+    """Replay a month under `schedulers`: of a rehearsal, the present controller, the same again, and
+    variants. `file` says what was replayed. Raises what `replay_all` raises."""
     analysis = Analysis(month.warm_up_days)
     analysis.check(month.log.span_s / DAY_S)
-    return replay_all(
-        replay, schedulers, out, executor, analysis, Recording(month, schedulers, out, listener)
-    )
+    recording = Recording(month, schedulers, out / file, listener)
+    return replay_all(replay, schedulers, out, executor, analysis, recording)
 
 
 class Recording(Listener):
     """Passes progress on, and writes what was recorded as soon as there are results to compare it with."""
 
-    def __init__(self, month: Month, schedulers: Sequence[UnderTest], out: Path, listener: Listener) -> None:
-        self._month, self._out, self._listener = month, out, listener
+    def __init__(self, month: Month, schedulers: Sequence[UnderTest], file: Path, listener: Listener) -> None:
+        self._month, self._file, self._listener = month, file, listener
         self._names = [scheduler.label for scheduler in schedulers]
 
     def progressed(self, done: int, total: int | None) -> None:
@@ -206,7 +206,7 @@ class Recording(Listener):
         """Pass on the results of the first scheduler only."""
         if scheduler != self._names[0]:
             return
-        self._month.runs.write_parquet(no_link(self._out / RECORDED))
+        self._month.runs.write_parquet(no_link(self._file.parent / RECORDED))
         causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
         found = RehearsalFile(
             schedulers=self._names,
@@ -214,16 +214,16 @@ class Recording(Listener):
             begun=sorted(self._month.begun),
             processors=self._month.log.processors,
         )
-        no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
+        no_link(self._file).write_text(found.model_dump_json(), encoding="utf-8")
         self._listener.finished(scheduler)
 
 
-def reproduced(out: Path) -> Reproduction:
-    """How the first scheduler of a rehearsal reproduces the month. Raises UserError."""
-    found = _described(out)
+def reproduced(out: Path, file: str = REHEARSAL, scheduler: str | None = None) -> Reproduction:
+    """How a scheduler, by default the first, reproduces what was recorded. Raises UserError."""
+    found = described(out / file)
     try:
         runs = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
-        jobs = read_jobs_csv(out / file_name(found.schedulers[0]) / JOBS)
+        jobs = read_jobs_csv(out / file_name(scheduler or found.schedulers[0]) / JOBS)
     except (*DAMAGED, ValueError) as error:
         raise _not_one(out, error) from None
     causes = {cause: frozenset(jobs) for cause, jobs in found.causes.items()}
@@ -240,8 +240,8 @@ def read_rehearsal(out: Path) -> Rehearsal:
         if statistics
     }
     replayed = replace(replayed, jobs=ran)
-    present, *others = [name for name in _described(out).schedulers if name in ran]
-    said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
+    present, *others = [name for name in described(out / REHEARSAL).schedulers if name in ran]
+    said = {name: said for name in ran if (said := statements(out / file_name(name)))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
@@ -261,10 +261,7 @@ def _variant(
     before, once_more, after = (replayed.jobs[each].filter(counted) for each in (present, again, name))
     changed = most_changed(jobs, before, once_more, after)
     views = {each: said[each].views if each in said else {} for each in (present, name)}
-    for column, each in (("before_reason", present), ("after_reason", name)):
-        reasons = said[each].reasons if each in said else {}
-        texts = [reasons.get(job, "") for job in changed["job"].to_list()]
-        changed = changed.with_columns(pl.Series(column, texts, pl.String))
+    changed = with_reasons(changed, *(said[each].reasons if each in said else {} for each in (present, name)))
     return Variant(
         name,
         effects(jobs, before, once_more, after),
@@ -279,22 +276,33 @@ def _variant(
     )
 
 
-def _described(out: Path) -> RehearsalFile:
+def with_reasons(changed: pl.DataFrame, before: Mapping[int, str], after: Mapping[int, str]) -> pl.DataFrame:
+    """Jobs (`most_changed`) with what is known of their waits, as before_reason and after_reason."""
+    jobs = changed["job"].to_list()
+    return changed.with_columns(
+        before_reason=pl.Series([before.get(job, "") for job in jobs], dtype=pl.String),
+        after_reason=pl.Series([after.get(job, "") for job in jobs], dtype=pl.String),
+    )
+
+
+def described(path: Path) -> RehearsalFile:
+    """What was replayed. Raises UserError."""
     try:
-        return RehearsalFile.model_validate_json(read_text(out / REHEARSAL), strict=True)
+        return RehearsalFile.model_validate_json(read_text(path), strict=True)
     except UNREADABLE as error:
-        raise _not_one(out, error) from None
+        raise _not_one(path.parent, error) from None
 
 
-def _said(path: Path) -> ControllerReport | None:
+def statements(folder: Path) -> ControllerReport | None:
     """What a controller said of itself; None where it has not been asked, or the file is damaged."""
     try:
-        return ControllerReport.model_validate_json(read_text(path))
+        return ControllerReport.model_validate_json(read_text(folder / STATEMENTS))
     except UNREADABLE:
         return None
 
 
 def _not_one(out: Path, error: Exception) -> UserError:
     return UserError(
-        f"{out}: this was not written by `sil slurm rehearse` ({type(error).__name__}); repeat the rehearsal"
+        f"{out}: this was not written by `sil slurm rehearse` or `sil validate` ({type(error).__name__}); "
+        f"repeat the command"
     )

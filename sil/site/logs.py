@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
+from sil.settings.replays import OfAccounting
 from sil.workload.settings import LogPart, Period, Rules
 from site_db.files.input_errors import InvalidFile, remedy
 
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LogFile(Rules):
-    """A log, perhaps on nodes with CPUs, memory and GPUs, and under a policy.
+class _OfSize(Rules):
+    """* `processors`: Override the machine size in the log."""
 
-    * `processors`: Override the machine size in the log.
+    processors: Annotated[int | None, Setting(least=1)] = None
+
+
+@dataclass(frozen=True)
+class WithNodes(Rules):
+    """The nodes of a log, with CPUs, memory and GPUs, and the policy.
+
     * `nodes`: Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show
       node`, a site file (TOML), or Alibaba's nodes (CSV).
     * `site`: The same, of a site in a database, like site.db#SITE.
@@ -32,7 +39,6 @@ class LogFile(Rules):
       --parsable2 show qos` and `sshare -a --parsable2` print. May be repeated.
     """
 
-    processors: Annotated[int | None, Setting(least=1)] = None
     nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
     site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
     policy: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
@@ -67,6 +73,11 @@ class LogFile(Rules):
         given = [self.policy] if isinstance(self.policy, str | Path) else self.policy or []
         return [Path(file) for file in given]
 
+
+@dataclass(frozen=True)
+class LogFile(WithNodes, _OfSize):
+    """A log, perhaps on nodes and under a policy."""
+
     def read(self, log: Path) -> JobLog:
         """The jobs of a log, on these nodes. Raises InvalidFile."""
         files = [] if self.nodes is None else [Path(self.nodes)]
@@ -90,6 +101,19 @@ class OfPeriod(LogFile, Period):
 @dataclass(frozen=True, kw_only=True)
 class OfPart(OfPeriod, LogPart):
     """The jobs with some indices, under another load."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validating(OfAccounting, WithNodes):
+    """On which nodes, under which policy and how recorded jobs are replayed.
+
+    * `reasons`: Record why jobs wait, for those that differ most. Takes longer.
+    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
+      accurate, 30 is faster.
+    """
+
+    reasons: bool = False
+    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 30.0
 
 
 def read_log(

@@ -39,6 +39,8 @@ def row(
     node: str = "n1",
     eligible_s: int | None = None,
     user: str = "ann",
+    account: str = "physics",
+    qos: str = "normal",
     partition: str = "main",
     reservation: str = "",
     minutes: int = 600,
@@ -48,7 +50,7 @@ def row(
     tres = f"cpu={cpus},node=1"
     return "|".join(
         (
-            *(number, user, "physics", "normal", "job", partition),
+            *(number, user, account, qos, "job", partition),
             *(str(ORIGIN_S + time_s) for time_s in times[:3]),
             *("Unknown" if state in UNENDED else str(ORIGIN_S + end_s), str(end_s - start_s), state),
             *(str(minutes), tres, tres, node, reservation, line),
