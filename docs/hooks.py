@@ -34,7 +34,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Functions with declared settings, whose keywords are known only when they are imported."""
     if page.file.src_uri != "reference/api.md":
         return markdown
-    for name in ("read_log", "replay", "sweep", "plan", "rehearse", "validate"):
+    for name in ("read_log", "replay", "sweep", "plan", "rehearse"):
         markdown = markdown.replace(f"::: sil.{name}\n", f"{_function(name)}\n")
     return markdown
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from sil.api.planning import PlanAnswers as PlanAnswers
     from sil.api.planning import plan as plan
     from sil.api.rehearsing import rehearse as rehearse
-    from sil.api.rehearsing import validate as validate
     from sil.api.replaying import Replays as Replays
     from sil.api.replaying import read_replays as read_replays
     from sil.api.replaying import replay as replay
@@ -66,7 +65,7 @@ _DEFINED_IN = {
     "sil.api.experiments": ["Experiment"],
     "sil.api.logs": ["log_from", "lublin_feitelson", "read_log"],
     "sil.api.planning": ["PlanAnswers", "plan"],
-    "sil.api.rehearsing": ["rehearse", "validate"],
+    "sil.api.rehearsing": ["rehearse"],
     "sil.api.replaying": ["Replays", "read_replays", "replay"],
     "sil.api.simulation": ["Simulation", "State"],
     "sil.api.sites": ["Site"],

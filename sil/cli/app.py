@@ -110,7 +110,7 @@ PLACES = (
     *("reproduce:reproduce", "predict:predict", "live:live", "schedulers:schedule", "schedulers:schedulers"),
     *("overhead:overhead", "schedulers:check", "swarm:swarm", "schedulers:new_scheduler"),
     *("schedulers:serve_scheduler", "traces:why", "traces:compare_traces", "workload:app"),
-    *("validate:validate", "slurm:app", "db:app"),
+    *("slurm:validate", "slurm:app", "db:app"),
 )
 """Module and function of each command, or its group, in the order of the help."""
 

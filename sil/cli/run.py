@@ -101,7 +101,7 @@ def report(
     """
     from sil.cli.replay import print_statistics
     from sil.experiment import replay_folder
-    from sil.rehearsal import REHEARSAL, VALIDATION
+    from sil.rehearsal import REHEARSAL
 
     if replay_folder.are_replays(folder):
         days = {"warm_up_days": warm_up_days, "cool_down_days": cool_down_days, "block_days": block_days}
@@ -114,10 +114,6 @@ def report(
             from sil.rehearsal.page import write_rehearsal
 
             drawn.append(write_rehearsal(folder))
-        if (folder / VALIDATION).is_file():
-            from sil.rehearsal.validation import write_validation
-
-            drawn.append(write_validation(folder))
     else:
         from sil.experiment import run as experiment_run
         from sil.outcome import metrics

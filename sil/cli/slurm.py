@@ -1,11 +1,13 @@
-"""`sil slurm`: installations of Slurm's controller, and whether a configuration suits one."""
+"""`sil slurm`: installations of Slurm's controller, and whether a configuration suits one; `sil validate`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 from typer import Argument, Option
 
 from scheduler import UserError
@@ -13,10 +15,15 @@ from sil.cli import console, options
 from sil.cli.app import group
 from sil.cli.progress import TerminalProgress, progress
 from sil.settings.replays import Rehearsing
+from sil.site.logs import Validating
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from sil.rehearsal.month import Month
+    from sil.runs.on_log import Replay
+    from sil.runs.under_test import UnderTest
 
 
 def rehearse(
@@ -41,29 +48,81 @@ def rehearse(
     """
     if not accounting.exists():
         console.fail(f"{accounting}: there is no such file")
-    from sil.experiment.output_folder import default_folder
-    from sil.experiment.replay_folder import render
-    from sil.rehearsal.page import PAGE, headline, write_rehearsal
-    from sil.rehearsal.run import read_rehearsal, rehearse, rehearsed
+    from sil.rehearsal.run import rehearsed
     from sil.runs.under_test import notes_on_slurm
 
-    folder = out_folder or default_folder(accounting.name.split(".")[0])
     month, replay, schedulers = rehearsed(accounting, conf, how)
     for note in (*month.log.notes, *notes_on_slurm(schedulers[:1] + schedulers[2:])):
         console.print_note(note)
+    _carry_out(month, replay, schedulers, out_folder, where, as_json)
+
+
+def validate(
+    *,
+    accounting: Annotated[
+        Path,
+        Option(metavar="FILE", help="Accounting, as printed by sacct; see `sil db import-sacct --help`."),
+    ],
+    scheduler: Annotated[
+        str, Option(help="fcfs, sjf, easy, easy_sjbf, conservative, 'slurm: slurm.conf', or your own.")
+    ] = "easy",
+    how: Validating,
+    out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
+    where: Execution,
+    as_json: options.Json = False,
+) -> None:
+    """Replay a site's accounting under its stated policies, and say what the result is good enough for.
+
+    Starts, waits, order and utilisation are compared with what happened, with intervals, and there is a
+    verdict for each use: mean waits, utilisation, choosing between settings, purchases, and the waits of
+    each partition, account and QOS. Writes validation.html, verdicts.json, starts.csv and the results of
+    `sil replay`.
+    """
+    if not accounting.exists():
+        console.fail(f"{accounting}: there is no such file")
+    from sil.rehearsal.run import validated
+    from sil.runs.under_test import notes_on_slurm
+
+    month, replay, schedulers = validated(accounting, how, scheduler)
+    cluster = [] if replay.slurm_statements or how.cluster is None else how.cluster.notes
+    for note in (*cluster, *month.log.notes, *notes_on_slurm(schedulers)):
+        console.print_note(note)
+    _carry_out(month, replay, schedulers, out_folder, where, as_json)
+
+
+def _carry_out(
+    month: Month,
+    replay: Replay,
+    schedulers: Sequence[UnderTest],
+    out: Path | None,
+    where: Execution,
+    as_json: bool,
+) -> None:
+    """Replay the month, write the results and print the verdicts."""
+    from sil.experiment.output_folder import default_folder
+    from sil.experiment.replay_folder import render
+    from sil.rehearsal.page import headline, write_rehearsal
+    from sil.rehearsal.run import read_rehearsal, rehearse
+    from sil.rehearsal.sections import judged_title
+
+    folder = out or default_folder(month.log.name.split(".")[0])
     with progress("jobs") as bars, where.executor() as executor:
         bar = _Progress(bars, month.log.name, folder, as_json)
         outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
     render(folder)
     console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
     found = read_rehearsal(folder)
-    write_rehearsal(folder, found)
+    page = write_rehearsal(folder, found)
     if as_json:
         console.print_json(found.as_dict())
-    for variant in () if as_json else found.variants:
-        console.print_line(headline(variant))
-    if not as_json:
-        console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
+    else:
+        table = Table("use", "verdict")
+        for each in found.reproduction.judgements:
+            table.add_row(judged_title(each), each.grade.value)
+        console.print_table(table, table)
+        for variant in found.variants:
+            console.print_line(headline(variant))
+        console.print_line(f"Results are in {folder}; open {page} in a browser.")
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 

@@ -1,4 +1,4 @@
 """What accounting recorded, against its replay under a site's policies, and under others."""
 
-REHEARSAL, VALIDATION = "rehearsal.json", "validation.json"
-"""The files in the folders of rehearsals and validations that say what was replayed."""
+REHEARSAL = "rehearsal.json"
+"""The file of a rehearsal's results in its folder."""

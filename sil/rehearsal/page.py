@@ -19,15 +19,15 @@ from sil.rehearsal.sections import (
     usage_table,
 )
 from sil.rehearsal.uses import Use
+from sil.report.listing import json_text
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, write_page
 from sil.report.tables import duration_text, signed_duration
 from sil.slurm.queries import FACTORS, ControllerReport
+from site_db.files.access import no_link
 
-PAGE = "rehearsal.html"
-NOTE = (
-    "Starts that accounting has, and those of the replay with the present controller and settings. Groups "
-    "are those with most jobs."
-)
+PAGES = {False: "validation.html", True: "rehearsal.html"}
+"""Without variants, and with some."""
+VERDICTS, STARTS = "verdicts.json", "starts.csv"
 MAX_SETTINGS = 5
 """The most settings that are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"
@@ -44,42 +44,46 @@ _STATISTICS: dict[str, tuple[str, Callable[[list[int]], float]]] = {
 
 
 def write_rehearsal(out: Path, found: Rehearsal | None = None) -> Path:
-    """Write the page into the folder of a rehearsal. Returns its path. Raises UserError."""
-    write_page(out / PAGE, rehearsal_page(found or read_rehearsal(out)))
-    return out / PAGE
+    """Write page, verdicts and starts into the folder of a rehearsal. Returns the path of the page. Raises
+    UserError."""
+    found = found or read_rehearsal(out)
+    path, verdicts = out / PAGES[bool(found.variants)], json_text(found.as_dict())
+    no_link(out / VERDICTS).write_text(f"{verdicts}\n", encoding="utf-8")
+    found.reproduction.starts.write_csv(no_link(out / STARTS))
+    write_page(path, rehearsal_page(found))
+    return path
 
 
 def rehearsal_page(found: Rehearsal) -> Page:
     d, month = found.replayed.described, found.reproduction
     kind = {Use.JOBS: "answer", Use.MEANS: "note", Use.NONE: "refusal"}[month.use]
-    first, *others = month.sentences()
-    notices = [Notice("answer", first), *(Notice(kind, text) for text in others)]
+    notices = [Notice(kind, text) for text in month.sentences()]
     notices += [
         Notice("answer" if variant.verdict is JobsVerdict.NONE else "refusal", headline(variant))
         for variant in found.variants
     ]
     notices += [Notice("fault", f"{text}.", "Fault") for text in found.replayed.faults]
-    notes = [f"{text}." for text in d["repairs"]]
+    notes, title = [f"{text}." for text in d["repairs"]], "Rehearsal" if found.variants else "Validation"
     return Page(
-        f"Rehearsal of {d['log']}",
+        f"{title} of {d['log']}",
         f"{counted(month.all.jobs, 'job')} on {counted(d['processors'], 'processor')} under {found.present}"
         + (f" and {counted(len(found.variants), 'variant')}" if found.variants else ""),
-        f"Rehearsal of {d['log']}",
+        f"{title} of {d['log']}",
         [
             (
                 "Jobs that count",
-                "those that started after the beginning of the replay, and after its warm-up",
+                "those that were submitted after the warm-up, or waited when the replay began",
             ),
-            ("Details", f"charts and statistics of each replay are in {REPORT}"),
+            ("Details", f"charts and statistics of each replay are in {REPORT}, all starts in {STARTS}"),
         ],
         notices,
         [
-            *reproduction_sections(month, "Does it reproduce the month?", NOTE),
+            *reproduction_sections(found.reproduction, found.present, found.differing),
             *_matrix(found.variants),
             *(section for variant in found.variants for section in _variant(variant, found.present)),
             *_controllers(found.said, {name: len(jobs) for name, jobs in found.replayed.jobs.items()}),
         ],
-        Part(f"Repairs of the log, and notes: {len(notes)}", items=notes) if notes else None,
+        Part(f"What the accounting does not say, and repairs: {len(notes)}", items=notes) if notes else None,
     )
 
 

@@ -16,7 +16,7 @@ from sil.outcome.paired import MIN_BLOCKS, paired_differences
 from sil.outcome.statistics import CONFIDENCE, Interval
 from sil.rehearsal.uses import LIMITS, NEAR_S, Agreement, Judgement, Measure, Use
 from sil.report.figures import size_class, size_powers
-from sil.report.replay.over_time import held
+from sil.report.replay.over_time import RUNNING, held
 from sil.report.tables import duration_text
 from sil.workload.slices import DAY_S
 
@@ -30,13 +30,12 @@ MAX_OF_A_KIND = 12
 SENTENCES = {
     Use.JOBS: "The month reproduces: compare variants job by job and by their means.",
     Use.MEANS: "The month reproduces on average: compare means of many jobs, not single jobs.",
-    Use.NONE: "The month does not reproduce: a comparison says what the controller would do with these jobs, "
+    Use.NONE: "The month does not reproduce: a comparison says what the scheduler would do with these jobs, "
     "not what that month would have been.",
 }
 JUDGED = ("partition", "account", "qos")
 """The kinds of groups whose mean waits are judged."""
-_EDGE_S = 3_600.0
-"""The length of the intervals in which utilisation is compared."""
+HOUR_S = 3_600.0
 BLOCKS = 12
 """The blocks into which a period is cut that is too short for blocks of a day."""
 
@@ -83,9 +82,8 @@ class Reproduction:
     """The jobs that ran at the beginning, and those that started again within the lead."""
     before: pl.DataFrame
     after: pl.DataFrame
-    """What was recorded, and what was replayed, of the jobs that count: tables like jobs.csv."""
-    hours: pl.DataFrame
-    """The utilisation over time, between 0 and 1: columns time_s, recorded and replayed."""
+    """What was recorded, and what was replayed, of all jobs: tables like jobs.csv."""
+    processors: int
 
     @cached_property
     def all(self) -> Group:
@@ -113,11 +111,13 @@ class Reproduction:
     def agreements(self) -> Mapping[Measure, Agreement]:
         """All measures, of all jobs."""
         days = self.jobs.group_by(pl.col("submit_s") // DAY_S).agg(pl.mean("recorded_s", "replayed_s"))
-        off = (self.hours["replayed"] - self.hours["recorded"]).abs()
-        of_hours = pl.DataFrame(
-            {"job_id": range(len(off)), "submission_time": self.hours["time_s"], "none": 0.0, "off": off}
-        )
-        found = mean_difference(of_hours.select(pl.exclude("none"), none="off"), of_hours, "none")
+        first_s, last_s = float(self.jobs["submit_s"].min()), float(self.jobs["submit_s"].max())  # type: ignore[arg-type]
+        edges_s = np.arange(first_s, max(last_s, first_s + HOUR_S) + 1.0, HOUR_S)
+        share = pl.col("requested_number_of_resources") / self.processors
+        used = [held(each, RUNNING, share, edges_s) for each in (self.before, self.after)]
+        off = np.abs(used[1] - used[0])
+        hours = pl.DataFrame({"job_id": range(len(off)), "submission_time": edges_s[:-1], "off": 0.0})
+        found = mean_difference(hours.with_columns(off=off), hours, "off")
         near = {Measure.NEAR: self.all}
         if self.waiting.jobs:
             near[Measure.NEAR_WAITING] = self.waiting
@@ -126,13 +126,21 @@ class Reproduction:
             *(Agreement(each, Interval(group.near, None)) for each, group in near.items()),
             Agreement(Measure.RANKS, _correlation(self._waited)),
             Agreement(Measure.DAYS, _correlation(days) if len(days) >= MIN_BLOCKS else None),
-            Agreement(Measure.UTILISATION, found, float(off.max())),  # type: ignore[arg-type]
+            Agreement(Measure.UTILISATION, found, float(off.max())),
         ]
         return {each.measure: each for each in every}
 
     def judged(self, use: Use) -> Judgement:
         agreements = tuple(self.agreements[each] for each in LIMITS[use] if each in self.agreements)
         return Judgement(use, "all", "all", self.all.jobs, self.waiting.jobs, agreements)
+
+    @property
+    def starts(self) -> pl.DataFrame:
+        """A row for each job that counts, with its recorded and its replayed start; times in seconds of the
+        log."""
+        columns = ("partition", "account", "qos", "user", "processors", "submit_s")
+        starts = {"recorded_start_s": "start_s", "replayed_start_s": "replayed_start_s"}
+        return self.jobs.select("log_id", *columns, **starts).rename({"log_id": "job"})
 
     @property
     def judgements(self) -> Iterator[Judgement]:
@@ -174,12 +182,6 @@ class Reproduction:
         }
 
     def sentences(self) -> Iterator[str]:
-        """What a rehearsal says of its month."""
-        first, *others = self.facts()
-        yield from (first, SENTENCES[self.use], *others)
-
-    def facts(self) -> Iterator[str]:
-        """Sentences on all starts, and on jobs that did not start when they should."""
         found, waiting = self.all, self.waiting
         near, of_waiting = f"{100 * found.near:.1f} %", f"{100 * waiting.near:.1f} %"
         waited = f", of the {waiting.jobs:,} jobs that waited {of_waiting}" if waiting.jobs else ""
@@ -188,6 +190,7 @@ class Reproduction:
             f"{near} of {counted(found.jobs, 'start')} are within 5 minutes of those recorded{waited}; mean "
             f"wait {waits}."
         )
+        yield SENTENCES[self.use]
         if self.not_started:
             yield f"{counted(self.not_started, 'job')} did not start in the replay."
         if self.begun_on_time < self.begun:
@@ -223,14 +226,7 @@ def reproduction(
     before = runs.select(**times).hstack(cpus)
     before = before.with_columns(waiting_time=pl.col("starting_time") - pl.col("submission_time"))
     after = replayed.select(*times, "job_id", "waiting_time").join(cpus, on="job_id", maintain_order="left")
-    first_s, last_s = float(jobs["submit_s"].min()), float(jobs["submit_s"].max())  # type: ignore[arg-type]
-    edges_s = np.arange(first_s, max(last_s, first_s + _EDGE_S) + 1.0, _EDGE_S)
-    share = pl.col("requested_number_of_resources") / processors
-    used = (held(each, ("starting_time", "finish_time"), share, edges_s) for each in (before, after))
-    hours = pl.DataFrame(dict(zip(("time_s", "recorded", "replayed"), (edges_s[:-1], *used), strict=True)))
-    counts = pl.col("job_id").is_in(jobs["job"].implode())
-    tables = before.filter(counts), after.filter(counts)
-    return Reproduction(jobs, causes, len(begun), on_time, *tables, hours)
+    return Reproduction(jobs, causes, len(begun), on_time, before, after, processors)
 
 
 def mean_difference(

@@ -1,5 +1,5 @@
 """A rehearsal: a month under the present controller, twice, and under variants of it, which are names of
-schedulers under test, with one report."""
+schedulers under test, with one report; without variants, a validation of one scheduler."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from sil.report.analysis import Analysis
 from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
-from sil.runs.under_test import UnderTest, schedulers_for_logs, with_releases
+from sil.runs.under_test import UnderTest, controllers, schedulers_for_logs, with_releases
 from sil.settings.replays import Rehearsing
-from sil.site.logs import read_nodes_of
+from sil.site.logs import Validating, read_nodes_of
 from sil.slurm.queries import STATEMENTS, ControllerReport
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
 from site_db.files.access import no_link, read_text
+from site_db.files.input_errors import remedy
 from site_db.jobs.sacct.times import zone_named
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -57,6 +58,25 @@ def rehearsed(
     schedulers = with_releases(schedulers_for_logs(names, with_requests=True))
     replay = Replay(month.log, events=month.events, slurm_step_s=how.slurm_step_s, slurm_statements=True)
     return month, replay, schedulers
+
+
+def validated(
+    accounting: Path, how: Validating, scheduler: str
+) -> tuple[Month, Replay, tuple[UnderTest, ...]]:
+    """The recorded jobs, their replay, and the scheduler. Slurm's controller also gets what was submitted
+    with them, and what operators did, if files beside its slurm.conf say so. Raises UserError."""
+    cluster = how.cluster
+    if cluster is None or not cluster.nodes:
+        nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
+        raise UserError(f"{accounting}: recorded jobs are replayed on the nodes of their site{nodes}")
+    schedulers, done = schedulers_for_logs([scheduler], with_requests=True), None
+    for program in controllers(schedulers):
+        done = OperatorsActs()
+        if program.path is not None:
+            done = OperatorsActs.beside(program.path, zone_named(how.time_zone))
+    month = month_of(accounting, cluster, how, done, how.since, how.warm_up_days)
+    replay = Replay(month.log, events=month.events, slurm_statements=done is not None)
+    return month, replace(replay, reasons=how.reasons, slurm_step_s=how.slurm_step_s), schedulers
 
 
 def expanded(text: str) -> list[str]:
@@ -104,7 +124,7 @@ UNREADABLE = (OSError, ValueError, RecursionError, UserError)
 
 
 class RehearsalFile(BaseModel):
-    """What was replayed: the content of rehearsal.json and validation.json."""
+    """The content of rehearsal.json."""
 
     schedulers: list[str]
     causes: dict[str, list[int]]
@@ -167,6 +187,19 @@ class Rehearsal:
     """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
 
+    @property
+    def differing(self) -> pl.DataFrame:
+        """The jobs of which the present settings reproduce the wait least, with what accounting says of them
+        that is not modelled, and what they waited for."""
+        found, ran, causes = self.reproduction, self.replayed.jobs[self.present], dict[int, str]()
+        for cause, jobs in found.causes.items():
+            causes |= {job: f"{causes[job]}; {cause}" if job in causes else cause for job in jobs}
+        reasons = self.said[self.present].reasons if self.present in self.said else {}
+        if "reason" in ran.columns:
+            reasons = dict(ran.select("job_id", "reason").drop_nulls().iter_rows())
+        changed = most_changed(found.jobs, found.before, found.before, found.after)
+        return _with_reasons(changed, causes, reasons)
+
     def as_dict(self) -> dict[str, Any]:
         """The results as a JSON object."""
         return {"reproduction": self.reproduction.as_dict(), "variants": [v.as_dict() for v in self.variants]}
@@ -179,21 +212,21 @@ def rehearse(
     out: Path,
     executor: Executor,
     listener: Listener,
-    file: str = REHEARSAL,
 ) -> list[Outcome]:
-    """Replay a month under `schedulers`: of a rehearsal, the present controller, the same again, and
-    variants. `file` says what was replayed. Raises what `replay_all` raises."""
+    """Replay a month under `schedulers`: the present one, and of a rehearsal the same again, and variants.
+    Raises what `replay_all` raises."""
     analysis = Analysis(month.warm_up_days)
     analysis.check(month.log.span_s / DAY_S)
-    recording = Recording(month, schedulers, out / file, listener)
-    return replay_all(replay, schedulers, out, executor, analysis, recording)
+    return replay_all(
+        replay, schedulers, out, executor, analysis, Recording(month, schedulers, out, listener)
+    )
 
 
 class Recording(Listener):
     """Passes progress on, and writes what was recorded as soon as there are results to compare it with."""
 
-    def __init__(self, month: Month, schedulers: Sequence[UnderTest], file: Path, listener: Listener) -> None:
-        self._month, self._file, self._listener = month, file, listener
+    def __init__(self, month: Month, schedulers: Sequence[UnderTest], out: Path, listener: Listener) -> None:
+        self._month, self._out, self._listener = month, out, listener
         self._names = [scheduler.label for scheduler in schedulers]
 
     def progressed(self, done: int, total: int | None) -> None:
@@ -206,24 +239,22 @@ class Recording(Listener):
         """Pass on the results of the first scheduler only."""
         if scheduler != self._names[0]:
             return
-        self._month.runs.write_parquet(no_link(self._file.parent / RECORDED))
-        causes = {cause: sorted(jobs) for cause, jobs in self._month.causes.items()}
+        month = self._month
+        month.runs.write_parquet(no_link(self._out / RECORDED))
+        causes = {cause: sorted(jobs) for cause, jobs in month.causes.items()}
         found = RehearsalFile(
-            schedulers=self._names,
-            causes=causes,
-            begun=sorted(self._month.begun),
-            processors=self._month.log.processors,
+            schedulers=self._names, causes=causes, begun=sorted(month.begun), processors=month.log.processors
         )
-        no_link(self._file).write_text(found.model_dump_json(), encoding="utf-8")
+        no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
         self._listener.finished(scheduler)
 
 
-def reproduced(out: Path, file: str = REHEARSAL, scheduler: str | None = None) -> Reproduction:
-    """How a scheduler, by default the first, reproduces what was recorded. Raises UserError."""
-    found = described(out / file)
+def reproduced(out: Path) -> Reproduction:
+    """How the first scheduler of a rehearsal reproduces the month. Raises UserError."""
+    found = _described(out)
     try:
         runs = pl.read_parquet(out / RECORDED, glob=False).select(*COLUMNS)
-        jobs = read_jobs_csv(out / file_name(scheduler or found.schedulers[0]) / JOBS)
+        jobs = read_jobs_csv(out / file_name(found.schedulers[0]) / JOBS)
     except (*DAMAGED, ValueError) as error:
         raise _not_one(out, error) from None
     causes = {cause: frozenset(jobs) for cause, jobs in found.causes.items()}
@@ -240,8 +271,8 @@ def read_rehearsal(out: Path) -> Rehearsal:
         if statistics
     }
     replayed = replace(replayed, jobs=ran)
-    present, *others = [name for name in described(out / REHEARSAL).schedulers if name in ran]
-    said = {name: said for name in ran if (said := statements(out / file_name(name)))}
+    present, *others = [name for name in _described(out).schedulers if name in ran]
+    said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
@@ -261,7 +292,9 @@ def _variant(
     before, once_more, after = (replayed.jobs[each].filter(counted) for each in (present, again, name))
     changed = most_changed(jobs, before, once_more, after)
     views = {each: said[each].views if each in said else {} for each in (present, name)}
-    changed = with_reasons(changed, *(said[each].reasons if each in said else {} for each in (present, name)))
+    changed = _with_reasons(
+        changed, *(said[each].reasons if each in said else {} for each in (present, name))
+    )
     return Variant(
         name,
         effects(jobs, before, once_more, after),
@@ -276,27 +309,26 @@ def _variant(
     )
 
 
-def with_reasons(changed: pl.DataFrame, before: Mapping[int, str], after: Mapping[int, str]) -> pl.DataFrame:
-    """Jobs (`most_changed`) with what is known of their waits, as before_reason and after_reason."""
-    jobs = changed["job"].to_list()
+def _with_reasons(changed: pl.DataFrame, *reasons: Mapping[int, str]) -> pl.DataFrame:
+    """Jobs with what is known of their waits, as before_reason and after_reason."""
+    jobs, columns = changed["job"].to_list(), ("before_reason", "after_reason")
     return changed.with_columns(
-        before_reason=pl.Series([before.get(job, "") for job in jobs], dtype=pl.String),
-        after_reason=pl.Series([after.get(job, "") for job in jobs], dtype=pl.String),
+        pl.Series(column, [known.get(job, "") for job in jobs], pl.String)
+        for column, known in zip(columns, reasons, strict=True)
     )
 
 
-def described(path: Path) -> RehearsalFile:
-    """What was replayed. Raises UserError."""
+def _described(out: Path) -> RehearsalFile:
     try:
-        return RehearsalFile.model_validate_json(read_text(path), strict=True)
+        return RehearsalFile.model_validate_json(read_text(out / REHEARSAL), strict=True)
     except UNREADABLE as error:
-        raise _not_one(path.parent, error) from None
+        raise _not_one(out, error) from None
 
 
-def statements(folder: Path) -> ControllerReport | None:
+def _said(path: Path) -> ControllerReport | None:
     """What a controller said of itself; None where it has not been asked, or the file is damaged."""
     try:
-        return ControllerReport.model_validate_json(read_text(folder / STATEMENTS))
+        return ControllerReport.model_validate_json(read_text(path))
     except UNREADABLE:
         return None
 

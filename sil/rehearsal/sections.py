@@ -7,22 +7,17 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from sil.rehearsal.effects import KINDS
+from sil.rehearsal.effects import KINDS, usage
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction
 from sil.rehearsal.uses import TITLES, Grade, Judgement
-from sil.report.figures import WIDTH, tooltips
+from sil.report.figures import lines
 from sil.report.page import Cell, PageTable, Part, Section, slug
+from sil.report.replay.over_time import SINCE, utilisation
 from sil.report.tables import duration_text, signed_duration
-from sil.report.vega_lite import Figure, column
+from sil.report.vega_lite import Figure
 from sil.workload.slices import DAY_S
 
 _TITLES = {**GROUPS, **KINDS}
-_KINDS = {
-    Grade.GOOD: "holds",
-    Grade.THIS_PERIOD: "unclear",
-    Grade.NOT: "not",
-    Grade.NOT_JUDGED: "unclear",
-}
 
 
 def group_title(kind: str, name: str) -> str:
@@ -40,28 +35,41 @@ def judged_title(each: Judgement) -> str:
     return TITLES[each.use] if each.kind == "all" else f"Waits of {group_in_words(each.kind, each.name)}"
 
 
-def judgement_table(found: Reproduction) -> PageTable:
-    rows: list[list[Cell | str]] = [
-        [
-            judged_title(each),
-            Cell(each.grade.value, kind=f"verdict {_KINDS[each.grade]}"),
-            "; ".join(each.why),
-        ]
+def _kind(grade: Grade) -> str:
+    return f"verdict {({Grade.GOOD: 'holds', Grade.NOT: 'not'}).get(grade, 'unclear')}"
+
+
+def reproduction_sections(found: Reproduction, scheduler: str, differing: pl.DataFrame) -> Iterator[Section]:
+    """What the replay is good enough for, how starts agree, and what explains the rest."""
+    verdicts: list[list[Cell | str]] = [
+        [judged_title(each), Cell(each.grade.value, kind=_kind(each.grade)), "; ".join(each.why)]
         for each in found.judgements
     ]
-    return PageTable(["use", "verdict", "measured (limit)"], rows, "text")
-
-
-def reproduction_sections(found: Reproduction, title: str, note: str) -> Iterator[Section]:
-    """How the starts agree, and what explains the rest."""
-    yield Section(title, note, [*_agreement(found)])
+    yield Section(
+        "What the replay is good enough for",
+        f"The limits were fixed before any log was looked at. {Grade.THIS_PERIOD.capitalize()}: others may "
+        "differ, since the interval reaches beyond the limit, or is not known.",
+        [Part(table=PageTable(["use", "verdict", "measured (limit)"], verdicts, "text"))],
+    )
+    yield Section(
+        "Does it reproduce the month?",
+        f"Starts that accounting has, and those of the replay under {scheduler}. Differences are replayed "
+        "less recorded, with intervals at 95 % over blocks of days. Groups are those with most jobs.",
+        [*_agreement(found)],
+    )
     causes = [[cause, f"{group.jobs:,}", _near(group)] for cause, group in found.explained()]
-    if causes:
+    table = PageTable(["jobs that ...", "jobs", "within 5 minutes"], causes, "text")
+    parts = [Part(table=table)] if causes else []
+    if len(differing):
+        table = changed_table(differing, "wait recorded", "wait replayed")
+        parts.append(Part("Jobs that differ most", table=table))
+    if parts:
         yield Section(
             "What explains the rest",
             "Jobs about which accounting says something that is not modelled, with the share that starts "
-            "within 5 minutes of the recorded time all the same.",
-            [Part(table=PageTable(["jobs that ...", "jobs", "within 5 minutes"], causes, "text"))],
+            "within 5 minutes of the recorded time all the same; and the jobs whose waits differ most, with "
+            "what accounting says of them, and what they waited for at last, if reasons are recorded.",
+            parts,
         )
 
 
@@ -84,7 +92,11 @@ def _agreement(found: Reproduction) -> Iterator[Part]:
     head += ["starts differ by, mean", "starts within 5 minutes"]
     yield Part(table=PageTable(head, rows))
     yield Part(chart=_waits_by_day(found), name=slug("Waits by day"))
-    yield Part(chart=_utilisation(found), name=slug("Utilisation by hour"))
+    jobs, requested = {"recorded": found.before, "replayed": found.after}, "requested_number_of_resources"
+    used = utilisation(jobs, "Processors", requested, found.processors, [*jobs])
+    yield Part(chart=used.properties(title="Utilisation"), name=slug("Utilisation over time"))
+    table = usage_table(usage(found.jobs, found.before, found.after), "recorded", "replayed")
+    yield Part("Throughput", table=table, folded=True)
 
 
 def _near(group: Group) -> str:
@@ -92,33 +104,13 @@ def _near(group: Group) -> str:
 
 
 def _waits_by_day(found: Reproduction) -> Figure:
-    day = (pl.col("submit_s") // DAY_S).cast(pl.Int64)
-    by_day = found.jobs.group_by(day=day).agg(
-        recorded=pl.mean("recorded_s") / 3600, replayed=pl.mean("replayed_s") / 3600
-    )
-    return _two_lines(by_day, "hours", "Mean wait (hours)", "Mean wait by day of submission", point=True)
-
-
-def _utilisation(found: Reproduction) -> Figure:
-    percent = (pl.col("recorded", "replayed") * 100.0).round(2)
-    by_hour = found.hours.select((pl.col("time_s") / DAY_S).alias("day"), percent)
-    return _two_lines(by_hour, "percent", "Processors in use (%)", "Utilisation by hour")
-
-
-def _two_lines(frame: pl.DataFrame, unit: str, y_title: str, title: str, *, point: bool = False) -> Figure:
-    """What was recorded and what was replayed, by day."""
-    long = frame.unpivot(["recorded", "replayed"], index="day", variable_name="what", value_name=unit)
-    return (
-        Figure(long.sort("what", "day"))
-        .mark("line", strokeWidth=1.5, point=point)
-        .encode(
-            x=column("day:Q", title="Days since the first submission"),
-            y=column(f"{unit}:Q", title=y_title),
-            color=column("what:N", title=None),
-            tooltip=tooltips("day", "what", unit),
-        )
-        .properties(width=WIDTH, height=200, title=title)
-    )
+    day, hours = (pl.col("submit_s") // DAY_S).alias("day"), pl.mean("recorded_s", "replayed_s") / 3600
+    by_day = found.jobs.group_by(day).agg(hours).sort("day").drop_nulls()
+    waits = {"recorded": by_day["recorded_s"], "replayed": by_day["replayed_s"]}
+    points = [
+        (day, name, wait_h) for name in waits for day, wait_h in zip(by_day["day"], waits[name], strict=True)
+    ]
+    return lines(points, SINCE, "Mean wait by day (hours)", "Waits", height=200)
 
 
 def usage_table(used: pl.DataFrame, before: str, after: str) -> PageTable:

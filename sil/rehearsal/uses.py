@@ -42,9 +42,9 @@ class Measure(StrEnum):
     """How a replay is compared with what was recorded."""
 
     WAIT = "difference of the mean waits"
-    NEAR = "starts within 5 minutes"
-    NEAR_WAITING = "starts within 5 minutes, of jobs that waited longer in either"
-    RANKS = "rank correlation of the waits of these jobs"
+    NEAR = "share of starts within 5 minutes"
+    NEAR_WAITING = "of jobs that waited longer in either"
+    RANKS = "rank correlation of their waits"
     DAYS = "rank correlation of the mean waits of days"
     UTILISATION = "mean difference of the utilisation of an hour"
 
@@ -67,7 +67,6 @@ class Grade(StrEnum):
 
     GOOD = "good enough"
     THIS_PERIOD = "good enough in this period"
-    """Within the limits; whether other periods like this one are is not settled."""
     NOT = "not good enough"
     NOT_JUDGED = "not judged"
 
@@ -104,18 +103,14 @@ class Agreement:
 
     def text(self, use: Use) -> str:
         """The measure, what was found, and the limit."""
-        limit, found = self.limit(use), self.found
-        if found is None:
+        if self.found is None:
             return f"{self.measure}: not known"
         if self.measure is Measure.WAIT:
-            values = f"{signed_duration(found)} (at most ±{duration_text(limit)})"
-        elif self.measure is Measure.UTILISATION:
-            values = f"{found.scaled(100.0).text('.1f')} points (at most {100 * limit:g})"
-        elif self.measure in (Measure.RANKS, Measure.DAYS):
-            values = f"{found.mean:.2f} (at least {limit:g})"
-        else:
-            values = f"{100 * found.mean:.1f} % (at least {100 * limit:g} %)"
-        return f"{self.measure}: {values}"
+            return (
+                f"{self.measure}: {signed_duration(self.found)} (at most ±{duration_text(self.limit(use))})"
+            )
+        bound = "least" if self.measure in AT_LEAST else "most"
+        return f"{self.measure}: {self.found.text('.3f')} (at {bound} {LIMITS[use][self.measure]:g})"
 
 
 @dataclass(frozen=True)
@@ -152,10 +147,4 @@ class Judgement:
         return [*few, *(each.text(self.use) for each in self.agreements)]
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            **{name: getattr(self, name) for name in ("use", "kind", "name", "jobs", "grade", "why")},
-            "measures": {
-                each.measure.name.lower(): None if each.found is None else each.found.as_dict()
-                for each in self.agreements
-            },
-        }
+        return {name: getattr(self, name) for name in ("use", "kind", "name", "jobs", "grade", "why")}

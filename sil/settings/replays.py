@@ -81,40 +81,32 @@ class ReplaySettings(Asking):
 
 @dataclass(frozen=True, kw_only=True)
 class OfAccounting(Settings):
-    """Which jobs of accounting count.
+    """Which jobs of accounting count, and how they are replayed.
 
     * `since`: Only jobs submitted at or after this time (UTC, or of --time-zone).
     * `warm_up_days`: Days before --from that are replayed, and do not count: two half-lives of usage.
+    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
+      accurate, 30 is faster.
     """
 
     since: Annotated[datetime | None, FROM] = None
     warm_up_days: Annotated[float, Setting(least=0.0)] = 14.0
+    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Varied(Settings):
+class Rehearsing(OfAccounting):
     """What varies in a rehearsal of Slurm's controller.
 
     * `to`: Another Slurm: a prefix like /opt/slurm-26.05, or a root directory. Repeatable.
     * `settings`: Other settings, like SchedulerParameters=bf_interval={10,30,60}: one variant for each of the
       values in braces. Repeatable, for all combinations.
+    * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
     """
 
     to: list[str] | None = None
     settings: Annotated[list[str] | None, Setting(option="--set")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rehearsing(OfAccounting, _Varied):
-    """What varies in a rehearsal of Slurm's controller, and which jobs of accounting count.
-
-    * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
-    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
-      accurate, 30 is faster.
-    """
-
     time_zone: Annotated[str | None, Setting(metavar="ZONE")] = None
-    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,12 +108,9 @@ class Validating(OfAccounting, WithNodes):
     """On which nodes, under which policy and how recorded jobs are replayed.
 
     * `reasons`: Record why jobs wait, for those that differ most. Takes longer.
-    * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
-      accurate, 30 is faster.
     """
 
     reasons: bool = False
-    slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 30.0
 
 
 def read_log(

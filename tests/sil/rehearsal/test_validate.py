@@ -1,29 +1,28 @@
-"""`sil validate` at a site whose policy is known, since its accounting was made under it: the right policy is told
-to be right, and wrong ones to be wrong."""
+"""`sil validate` at a site whose policy is known, since its accounting was made under it: the right policy is
+told to be right, and wrong ones to be wrong."""
 
 from __future__ import annotations
 
 import json
 import random
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-import sil
-from sil.rehearsal.reproduction import Reproduction
+from sil.rehearsal.run import Rehearsal, read_rehearsal
 from sil.rehearsal.sections import judged_title
 from sil.rehearsal.uses import TITLES, Grade, Use
-from sil.rehearsal.validation import Validation, read_validation
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.site.logs import LogFile
 from sil.workload.slices import DAY_S
-from tests.commands import succeeded
-from tests.sil.rehearsal.months import HEADER, row
+from site_db.jobs.sacct.reader import RESERVED
+from tests.commands import sil as run
+from tests.commands import succeeded, the_sentence
+from tests.sil.rehearsal.months import HEADER, row, written
 
 CONF = """ClusterName=ours
 SelectType=select/cons_tres
@@ -54,7 +53,6 @@ User - 'dan':DefaultAccount='biology':Fairshare=1
 QOS = "Name|Priority|MaxTRESPU\nnormal|0|\nurgent|10|cpu=16\n"
 FILES = {"slurm.conf": CONF, "sacctmgr.cfg": DUMP, "qos.txt": QOS}
 DAYS, WARM_UP_DAYS, JOBS = 28, 7, 2_000
-SINCE = datetime(2026, 1, 1 + WARM_UP_DAYS, tzinfo=UTC)
 ACCOUNTS = {"ann": "physics", "bob": "physics", "cat": "biology", "dan": "biology"}
 
 
@@ -111,47 +109,44 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def replayed(site: Path, policy: Path, out: Path, **more: Any) -> Validation:
-    return sil.validate(
-        site / "sacct.txt", nodes=site / "slurm.conf", policy=[policy / name for name in FILES], folder=out,
-        since=SINCE, warm_up_days=WARM_UP_DAYS, progress=False, **more,
-    )  # fmt: skip
+def validated(site: Path, policy: Path, out: Path, *more: str) -> tuple[Rehearsal, str]:
+    given = [word for name in FILES for word in ("--policy", str(policy / name))]
+    given += ["--from", f"2026-01-{1 + WARM_UP_DAYS:02d}", "--warm-up-days", str(WARM_UP_DAYS), *more]
+    files = "--accounting", site / "sacct.txt", "--nodes", site / "slurm.conf"
+    printed = succeeded("validate", *files, *given, "--out", out).stdout
+    return read_rehearsal(out), printed
 
 
-def grades(found: Reproduction) -> dict[str, Grade]:
-    return {judged_title(each): each.grade for each in found.judgements}
+def grades(found: Rehearsal) -> dict[str, Grade]:
+    return {judged_title(each): each.grade for each in found.reproduction.judgements}
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_the_right_policy_is_told_to_be_right_and_a_partition_with_few_jobs_is_not_judged(
     site: Path, tmp_path: Path
 ) -> None:
-    policy = [word for name in FILES for word in ("--policy", site / name)]
-    printed = succeeded(
-        "validate", "--accounting", site / "sacct.txt", "--nodes", site / "slurm.conf", *policy, "--from", f"{SINCE:%Y-%m-%d}",
-        "--warm-up-days", WARM_UP_DAYS, "--reasons", "--out", tmp_path,
-    ).stdout  # fmt: skip
-    found = read_validation(tmp_path).found["easy"]
-    assert found.all.jobs > 1_000
-    assert found.waiting.jobs > 500
-    assert found.all.replayed_s == pytest.approx(found.all.recorded_s, rel=0.01)
+    found, printed = validated(site, site, tmp_path)
+    compared = found.reproduction.all
+    assert compared.jobs > 1_000
+    assert found.reproduction.waiting.jobs > 500
+    assert compared.replayed_s == pytest.approx(compared.recorded_s, rel=0.01)
     judged = grades(found)
     assert judged.pop("Waits of partition test") is Grade.NOT_JUDGED
     assert {*judged.values()} == {Grade.GOOD}
     assert {"Waits of account biology", "Waits of QOS urgent", "Purchases"} <= judged.keys()
     assert printed.count("good enough") == len(judged)
     starts = pl.read_csv(tmp_path / "starts.csv")
-    assert (starts["recorded"] - starts["easy"]).abs().max() < 300.0
-    verdicts = json.loads((tmp_path / "verdicts.json").read_text())["easy"]["judgements"]
+    near = (starts["recorded_start_s"] - starts["replayed_start_s"]).abs() < 300.0
+    assert near.all()
+    verdicts = json.loads((tmp_path / "verdicts.json").read_text())["reproduction"]["judgements"]
     assert [each["grade"] for each in verdicts if each["name"] == "test"] == ["not judged"]
     (tmp_path / "validation.html").unlink()
     succeeded("report", tmp_path)
-    assert "replay under easy is good enough for mean waits" in (tmp_path / "validation.html").read_text()
+    assert "Validation of sacct.txt" in (tmp_path / "validation.html").read_text()
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.usefixtures("without_reports")
+@pytest.mark.usefixtures("in_this_process", "without_reports")
 def test_a_wrong_policy_is_told_to_be_wrong(wrong: str, site: Path, tmp_path: Path) -> None:
     (changed, changes), policy = WRONG[wrong], tmp_path / "policy"
     shutil.copytree(site, policy, ignore=shutil.ignore_patterns("decided", "sacct.txt"))
@@ -160,9 +155,31 @@ def test_a_wrong_policy_is_told_to_be_wrong(wrong: str, site: Path, tmp_path: Pa
         assert text.count(right) == 1
         text = text.replace(right, other)
     (policy / changed).write_text(text)
-    found = replayed(site, policy, tmp_path / "out").found["easy"]
-    judged = grades(found)
+    judged = grades(validated(site, policy, tmp_path / "out")[0])
     for use in (Use.WAITS, Use.MEANS, Use.JOBS, Use.PURCHASES):
         assert judged[TITLES[use]] is Grade.NOT, use
     assert judged["Waits of account biology"] is Grade.NOT
     assert judged["Waits of partition test"] is Grade.NOT_JUDGED
+
+
+@pytest.mark.usefixtures("in_this_process", "without_reports")
+def test_jobs_that_differ_most_have_what_accounting_says_and_what_they_waited_for(tmp_path: Path) -> None:
+    rows = [
+        row("1", 0, 0, 1_000),
+        *(row(str(k), 2_000, 2_000, 9_000, node=f"n{k - 1}") for k in range(2, 6)),
+        row("6", 2_100, 2_100, 3_000, reservation="course"),
+    ]
+    log, conf = written(tmp_path, *rows)
+    succeeded("validate", "--accounting", log, "--nodes", conf, "--reasons", "--out", tmp_path / "out")
+    found = read_rehearsal(tmp_path / "out")
+    (job,) = found.differing.to_dicts()
+    assert (job["log_id"], job["before_s"], job["after_s"]) == ("6", 0.0, 6_900.0)
+    assert RESERVED in job["before_reason"]
+    assert "it requests" in job["after_reason"]
+    assert {*grades(found).values()} == {Grade.NOT_JUDGED}
+
+
+def test_recorded_jobs_without_nodes_are_refused(tmp_path: Path) -> None:
+    log, conf = written(tmp_path, row("1", 0, 0, 1_000), row("2", 2_000, 2_000, 3_000))
+    sentence = the_sentence(run("validate", "--accounting", log, "--policy", conf))
+    assert sentence.endswith("name the nodes with --nodes slurm.conf or --site DATABASE#SITE")
