@@ -228,7 +228,7 @@ def month_of(
         users: dict[str, dict[str, None]] = {}
         for job in jobs:
             users.setdefault(job.reservation, {})[job.user] = None
-        events = replace(events, commands=done.events(log, users).commands)
+        events = replace(done.events(log, users), arrays=events.arrays, options=events.options)
     warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
     return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0))
 
