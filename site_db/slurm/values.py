@@ -138,7 +138,7 @@ class NotModelled:
     def add(self, setting: PolicySetting, reason: str, kind: str = "", how: str = "ignored") -> None:
         """A setting of a kind; without one, those of its key are alike."""
         kind, where = kind or setting.key, setting.line.where
-        said = shortened(f"{setting.key}={setting.value} of {setting.of}", 120)
+        said = shortened(f"{'='.join(filter(None, (setting.key, setting.value)))} of {setting.of}", 120)
         self._first.setdefault(kind, f"{where}: {how}: {said}, because {reason}")
         self._counts[kind] += 1
 

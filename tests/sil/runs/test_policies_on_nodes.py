@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -24,7 +26,8 @@ from scheduler.priority.policy import (
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
-from sil.trace.facts import Fact
+from sil.trace.facts import TRACE, Fact
+from sil.trace.reading import read_facts
 from sil.workload.job_log import JobLog, log_on_nodes
 from site_db.jobs.records import Charged
 from site_db.site_file.cluster import SiteNodes
@@ -113,15 +116,13 @@ def test_both_engines_write_the_same_trace(
 
 
 class Recount:
-    """The jobs that wait and run, of which each limit is counted anew."""
+    """What waits and runs, by limit: each is counted anew."""
 
     def __init__(self, case: Case) -> None:
         self.policy = case.policy
         self.users = {each.user: each for each in case.policy.associations if each.user}
         self.accounts = {each.account: each for each in case.policy.associations if not each.user}
-        self.rows = case.log.jobs.to_dicts()
-        self.running: list[dict[str, float]] = []
-        self.waiting: list[dict[str, float]] = []
+        self.used = Counter[tuple[str, tuple[str, str]]]()
 
     def above(self, row: Mapping[str, float]) -> list[Association]:
         mine = self.users.get(f"user-{row['user']:.0f}")
@@ -164,18 +165,40 @@ class Recount:
                 found.append((key, "submitted", limits.submitted))
         return found
 
-    def used(self, what: str, key: tuple[str, str]) -> float:
-        rows = [*self.running, *(self.waiting if what == "submitted" else [])]
-        counted = [row for row in rows if key in self.scopes(row)]
-        return sum(row["processors"] for row in counted) if what == "cpu" else len(counted)
-
-    def within(self, row: Mapping[str, float], submitted: bool) -> bool:
-        more = {"cpu": row["processors"]}
+    def fits(self, row: Mapping[str, float], submitted: bool, beside: bool = True) -> bool:
+        """Whether a job keeps to its limits, beside those that are counted or alone."""
         return all(
-            self.used(what, key) + more.get(what, 1) <= most
+            beside * self.used[what, key] + (row["processors"] if what == "cpu" else 1) <= most
             for key, what, most in self.bounds(row)
             if (what == "submitted") == submitted
         )
+
+    def count(self, row: Mapping[str, float], sign: int, *whats: str) -> None:
+        for key in self.scopes(row):
+            for what in whats:
+                self.used[what, key] += sign * (int(row["processors"]) if what == "cpu" else 1)
+
+    def check(self, log: JobLog, facts: pl.DataFrame) -> None:
+        """Follow a trace: no start exceeds a limit, and those are refused that would."""
+        rows, waiting = {row["job"]: row for row in log.jobs.to_dicts()}, set[int]()
+        known = pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED])
+        refused = {*facts.filter(pl.col("event") == Fact.JOB_REFUSED)["job"]}
+        for event, job in facts.filter(known).select("event", "job").iter_rows():
+            row = rows[job]
+            if event == Fact.JOB_ARRIVED:
+                allowed = self.fits(row, submitted=False, beside=False) and self.fits(row, submitted=True)
+                assert allowed == (job not in refused)
+                if allowed:
+                    waiting.add(job)
+                    self.count(row, 1, "submitted")
+            elif event == Fact.RUN_STARTED:
+                waiting.remove(job)
+                assert self.fits(row, submitted=False), f"job {job} starts beyond a limit"
+                self.count(row, 1, "cpu", "jobs")
+            elif event == Fact.RUN_ENDED:
+                self.count(row, -1, "cpu", "jobs", "submitted")
+        assert not waiting
+        assert not any(self.used.values())
 
 
 def starts_of(facts: pl.DataFrame) -> dict[int, float]:
@@ -187,26 +210,44 @@ def starts_of(facts: pl.DataFrame) -> dict[int, float]:
 @given(case=cases(WEIGHTS))
 def test_no_limit_is_ever_exceeded(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
     facts = replayed(case.log, "easy", Engine.COMPILED, tmp_path_factory.getbasetemp())
-    recount = Recount(case)
-    rows = {row["job"]: row for row in recount.rows}
-    known = pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED])
-    for event, job in facts.filter(known).select("event", "job").iter_rows():
-        row = rows[job]
-        if event == Fact.JOB_ARRIVED:
-            assert row not in recount.waiting
-            refused = len(facts.filter(pl.col("event") == Fact.JOB_REFUSED, pl.col("job") == job))
-            alone = all(
-                {"cpu": row["processors"]}.get(what, 1) <= most for _, what, most in recount.bounds(row)
-            )
-            assert bool(refused) == (not alone or not recount.within(row, submitted=True))
-            if not refused:
-                recount.waiting.append(row)
-        elif event == Fact.RUN_STARTED:
-            recount.waiting.remove(row)
-            assert recount.within(row, submitted=False), f"job {job} starts beyond a limit"
-            recount.running.append(row)
-        elif event == Fact.RUN_ENDED:
-            recount.running.remove(row)
+    Recount(case).check(case.log, facts)
+
+
+def long_case(n_jobs: int, n_users: int = 200) -> Case:
+    """A log at a load of about 0.9, with priorities, fair share and limits of each kind."""
+    rng = np.random.default_rng(7)
+    accounts = [Association(f"a{k}", shares=k + 1, group=ResourceLimits({"cpu": 20})) for k in range(5)]
+    own = ResourceLimits(running=3, submitted=25)
+    users = [Association(f"a{n % 5}", f"user-{n}", shares=1 + n % 3, own=own) for n in range(n_users)]
+    qualities = {
+        "normal": QualityOfService("normal", of_user=ResourceLimits({"cpu": 16})),
+        "high": QualityOfService("high", 10, group=ResourceLimits(running=6), usage_factor=2.0),
+    }
+    how = Multifactor(Weights(1000.0, 0.0, 10_000.0, 500.0, 0.0, 2_000.0), 86_400.0, 86_400.0)
+    policy = SitePolicy(how, (*accounts, *users), qualities, {}, ("limits",))
+    which, run_s = rng.integers(0, len(REQUESTS), n_jobs), rng.integers(10, 3_600, n_jobs)
+    work = sum(REQUESTS[k].cpus * s for k, s in zip(which.tolist(), run_s.tolist(), strict=True))
+    at_s = np.cumsum(rng.exponential(work / (0.9 * CPUS * N_NODES * n_jobs), n_jobs)).round()
+    columns = (
+        np.arange(1, n_jobs + 1), at_s, run_s, [REQUESTS[k].cpus for k in which],
+        run_s * rng.integers(1, 4, n_jobs), rng.zipf(1.3, n_jobs) % n_users, which,
+        rng.integers(0, 2, n_jobs),
+    )  # fmt: skip
+    rows = [tuple(row) for row in np.array(columns).T.tolist()]
+    nodes = {f"n{n}": Node(CPUS, 1, partitions=frozenset({"p"})) for n in range(N_NODES)}
+    cluster = SiteNodes(nodes, {"p": Partition("p")}, {}, policy=policy)
+    return Case(policy, log_on_nodes("long", rows, cluster, REQUESTS, charged=CHARGED))
+
+
+@pytest.mark.parametrize("n_jobs", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+def test_a_long_log_with_priorities_fair_share_and_limits_keeps_its_invariants(
+    n_jobs: int, tmp_path: Path
+) -> None:
+    case = long_case(n_jobs)
+    Replay(case.log, engine=Engine.COMPILED).run(resolve("easy"), tmp_path)  # which checks the trace
+    facts = read_facts(tmp_path / TRACE)
+    assert len(starts_of(facts)) > 0.7 * n_jobs
+    Recount(case).check(case.log, facts)
 
 
 def test_of_jobs_that_wait_the_one_with_the_highest_priority_starts_first(tmp_path: Path) -> None:

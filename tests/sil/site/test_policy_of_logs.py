@@ -18,7 +18,7 @@ from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import Charged
 
 CONF = (
-    "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nPreemptType=preempt/qos\n"
+    "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nEnforcePartLimits=ALL\n"
     "NodeName=n[1-2] CPUs=4\nPartitionName=a Nodes=ALL PriorityTier=2 MinNodes=2\n"
 )
 DUMP = (
@@ -79,7 +79,7 @@ def test_notes_on_nodes_leave_out_what_the_policy_has(folder: Path) -> None:
         "slurm.conf, line 5: ignored: MinNodes=2 of PartitionName=a",
         "sacctmgr.cfg, line 2: ignored: GrpWall=100 of account group-2",
     ]
-    assert under.notes[1].startswith(f"1 setting of slurm.conf {order} (PreemptType=preempt/qos)")
+    assert under.notes[1].startswith(f"1 setting of slurm.conf {order} (EnforcePartLimits=ALL)")
 
 
 def test_accounting_needs_nodes_and_batsim_has_none(folder: Path) -> None:
@@ -199,8 +199,8 @@ def test_a_policy_and_nodes_of_different_files_are_compared(folder: Path) -> Non
     beginnings = [
         "2 lines of the policy's slurm.conf describe nodes, or what partitions have and allow",
         "conf, line 7: ignored: AllowQos=high of PartitionName=p",
-        "3 settings of slurm.conf for the order of jobs, for preemption or for limits (SchedulerParameters="
-        "assoc_limit_stop, PreemptMode=REQUEUE, EnforcePartLimits=ALL)",
+        "1 setting of slurm.conf for the order of jobs, for preemption or for limits (EnforcePartLimits=ALL)",
+        "conf, line 2: ignored: SchedulerParameters=assoc_limit_stop of slurm.conf",
         "the nodes have no partition typo of the policy",
         "the policy does not have the partition q of the nodes: PriorityTier and PriorityJobFactor are 1",
         "1 job of several partitions, with tier, job factor and QOS of the best one wherever they run: p,q",
