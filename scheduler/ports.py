@@ -4,7 +4,7 @@ notices that arrive through them, values that say what has happened, perhaps lat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from scheduler.model import (
     DispatchOrder,
@@ -115,14 +115,26 @@ class JobArrived(NamedTuple):
     job: Job
 
 
+Act = Literal["cancel", "hold", "release", "requeue"]
+"""What operators and users do with jobs that they have submitted."""
+
+
+class JobActedOn(NamedTuple):
+    """Somebody does something with a job. If it is held or cancelled, it no longer waits."""
+
+    job: JobId
+    act: Act
+
+
 class RunEnded(NamedTuple):
     """A run ended by itself: its job is complete or, if it `failed`, given up. `ran_s` is how long it ran,
-    if its machine has measured that."""
+    if its machine has measured that; `exit_code` is not 0 for a job that says itself that it failed."""
 
     run: RunId
     ended_s: float
     failed: bool = False
     ran_s: float | None = None
+    exit_code: int = 0
 
     def run_time_s(self, began_s: float) -> float:
         """How long it ran; as far as is known, it began at `began_s`."""
@@ -219,6 +231,7 @@ Notice = (
     | DrainChanged
     | ReservationMade
     | TimePassed
+    | JobActedOn
 )
 
 METHOD_OF: Mapping[type[Notice], str] = {
@@ -234,6 +247,7 @@ METHOD_OF: Mapping[type[Notice], str] = {
     DrainChanged: "on_drain_changed",
     ReservationMade: "on_reservation_made",
     TimePassed: "on_time_passed",
+    JobActedOn: "on_job_acted_on",
 }
 """The method of `ResourceManager` for each kind of notice, by which journals and messages name it, too."""
 

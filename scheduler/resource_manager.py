@@ -141,6 +141,10 @@ class Manager(ABC):
         """The wait reason of each waiting job, as a sentence; reported if nothing ever happens again."""
         return {}
 
+    def dismiss(self) -> bool:
+        """Give up the jobs that wait for what will never happen. Returns whether there were any."""
+        return False
+
 
 class ResourceManager(Manager):
     """The base class of resource managers, with a method for each kind of notice (`scheduler.ports`).
@@ -168,7 +172,8 @@ class ResourceManager(Manager):
 
     on_run_preempted = on_run_lost = on_run_released = _ignored
     on_order_received = on_order_refused = on_answer = _ignored
-    on_monitor_news = on_time_passed = on_drain_changed = on_reservation_made = _ignored
+    on_monitor_news = on_time_passed = on_job_acted_on = _ignored
+    on_drain_changed = on_reservation_made = _ignored
 
 
 class ManagerDecorator(Manager):
@@ -192,6 +197,9 @@ class ManagerDecorator(Manager):
 
     def why_waiting(self) -> Mapping[JobId, str]:
         return self._manager.why_waiting()
+
+    def dismiss(self) -> bool:
+        return self._manager.dismiss()
 
 
 class RequeueLimit(ManagerDecorator):

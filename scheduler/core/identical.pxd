@@ -20,6 +20,9 @@ cdef class IdenticalNodes(Queue):
     cdef readonly Py_ssize_t n_held, n_down
     cdef readonly long[:, ::1] intervals
     cdef long[::1] down, is_taken
+    cdef double last_s
+    cdef long last_job
+    cdef void sort_waiting(self) except *
     cdef void make_room_for_intervals(self, Py_ssize_t more) except *
     cdef void turn_nodes(self, Py_ssize_t slot) except *
     cdef void take_nodes_down(self) except *

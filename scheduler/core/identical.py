@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf
 
 import numpy as np
@@ -20,6 +19,7 @@ from scheduler.node_set import NodeSet
 
 class IdenticalNodes(Queue):
     """The queue of identical nodes, and which are free. The nodes of a run are in rows of `intervals`.
+    `last_s` and `last_job` are the arrival and the number of the last job in order that has waited.
     `is_taken` says whether a node that is down is withheld from the free ones; otherwise a run holds it."""
 
     def __init__(self, n_nodes: int, policy: QueueCodes = QueueCodes()) -> None:  # noqa: B008 (immutable)
@@ -31,6 +31,7 @@ class IdenticalNodes(Queue):
         self.first_interval, self.n_intervals = integers(MIN_SIZE), integers(MIN_SIZE)
         self.n_held, self.intervals = 0, np.zeros((2 * MIN_SIZE, 2), np.int64)
         self.n_down, self.down, self.is_taken = 0, integers(8), integers(8)
+        self.last_s, self.last_job = -inf, NONE
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)
@@ -58,6 +59,15 @@ class IdenticalNodes(Queue):
     def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
         self.size[slot] = size
         self.tree.add(self.job[slot], slot, size, estimate_s, self.place)
+        since_s, job = self.began_s[slot], self.job[slot]
+        if since_s < self.last_s or (since_s == self.last_s and job < self.last_job):
+            self.sort_waiting()  # it waits again, before jobs that arrived later
+        else:
+            self.last_s, self.last_job = since_s, job
+
+    def leave(self, slot: int) -> None:
+        self.tree.set_leaf(self.place[slot], 0, inf, inf)
+        self.n_waiting -= 1
 
     def turn_nodes(self, slot: int) -> None:
         """Take the nodes of a run, or give them back."""
@@ -179,9 +189,8 @@ class IdenticalNodes(Queue):
         """Start a waiting job on the nodes in the next rows of `intervals`, which are still to be taken."""
         self.first_interval[slot], self.n_intervals[slot] = self.n_held, n_intervals
         self.n_held += n_intervals
-        self.tree.set_leaf(self.place[slot], 0, inf, inf)
+        self.leave(slot)
         self.begin(slot, self.size[slot], now_s, end_s)
-        self.n_waiting -= 1
 
     def start(self, n_started: int, now_s: float) -> None:
         self.choose_nodes(n_started)
@@ -217,9 +226,13 @@ class IdenticalNodes(Queue):
         self.begin_on(slot, len(nodes.intervals), now_s, end_s)
         self.turn_nodes(slot)
 
-    def sort_waiting(self, slots: Sequence[int]) -> None:
-        """Put the waiting jobs, which are in these slots, in this order."""
-        self.tree.sort(slots, np.asarray(self.place))
+    def sort_waiting(self) -> None:
+        """Put the waiting jobs in order of arrival, then number."""
+        tree = self.tree
+        leaves = np.asarray(tree.n_jobs)[tree.capacity : tree.capacity + tree.n_places]
+        slots = np.asarray(tree.slot)[: tree.n_places][leaves > 0]
+        order = np.lexsort((np.asarray(self.job)[slots], np.asarray(self.began_s)[slots]))
+        tree.sort(slots[order].tolist(), np.asarray(self.place))
 
     def slot_at(self, rank: int) -> int:
         """The slot of the waiting job with `rank` jobs before it."""

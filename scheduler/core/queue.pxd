@@ -19,6 +19,9 @@ cdef class Queue:
     cdef void make_room(self, Py_ssize_t n_slots) except *
     cpdef bint nothing_fits(self)
     cdef void wait(self, Py_ssize_t slot, long size, long kind, double estimate_s) except *
+    cdef void leave(self, Py_ssize_t slot) except *
+    cpdef void withdraw(self, Py_ssize_t slot) except *
+    cdef void free_slot(self, Py_ssize_t slot) noexcept
     cdef void give_nodes_back(self, Py_ssize_t slot) except *
     cdef Py_ssize_t decide(self, double now_s) except -1
     cdef void start(self, Py_ssize_t n_started, double now_s) except *

@@ -42,6 +42,9 @@ class Queue:
     def wait(self, slot: int, size: int, kind: int, estimate_s: float) -> None:
         """Append the job in a slot to the queue."""
 
+    def leave(self, slot: int) -> None:
+        """Remove a job that starts or is withdrawn from the queue."""
+
     def give_nodes_back(self, slot: int) -> None:
         """Free what a run uses of nodes."""
 
@@ -95,6 +98,14 @@ class Queue:
     def ended(self, slot: int, now_s: float) -> None:
         """Free the slot of a run that has ended."""
         self.give_back(slot)
+        self.free_slot(slot)
+
+    def withdraw(self, slot: int) -> None:
+        """Free the slot of a job that no longer waits."""
+        self.leave(slot)
+        self.free_slot(slot)
+
+    def free_slot(self, slot: int) -> None:
         self.spare[self.n_spare] = slot
         self.n_spare += 1
         self.something_changed()

@@ -7,7 +7,6 @@ A compiled queue knows jobs and runs by their slots; here they have their names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -63,6 +62,14 @@ class Waiting(LazyJobs, Generic[Q]):
         """Remove a job that starts. Returns its slot, and the job."""
         slot, self._asked_i = self._slot_of.pop(job), None
         return slot, self._job_in.pop(slot)
+
+    def withdraw(self, job: JobId) -> Job | None:
+        """Remove a job that is not to start; None if it does not wait."""
+        if job not in self._slot_of:
+            return None
+        slot, found = self.leave(job)
+        self._queue.withdraw(slot)
+        return found
 
 
 class NodesInUse(ABC, Generic[Q]):
@@ -127,9 +134,6 @@ class WaitingJobs(Waiting[IdenticalNodes]):
     Adding or starting one costs O(log n), except for adding one before others.
     """
 
-    _last_key = -inf, -1
-    """(arrival, id) of the last job."""
-
     def slot_at(self, i: int) -> int:
         return self._queue.slot_at(i)
 
@@ -166,20 +170,6 @@ class WaitingJobs(Waiting[IdenticalNodes]):
         """Estimated run time of a waiting job."""
         return self._queue.estimate_of(self._slot_of[job])
 
-    def add(self, job: Job, estimate_s: float) -> None:
-        """Add a job that requests `job.n_tasks` nodes."""
-        self.join(job, job.n_tasks, 0, estimate_s)
-        key = _key(job)
-        if key < self._last_key:  # it waits again, before jobs that arrived later
-            in_order = sorted(self._job_in, key=lambda slot: _key(self._job_in[slot]))
-            self._queue.sort_waiting(in_order)
-            key = _key(self._job_in[in_order[-1]])
-        self._last_key = key
-
-
-def _key(job: Job) -> tuple[float, JobId]:
-    return job.arrival_s, job.id
-
 
 class FreeNodes(NodesInUse[IdenticalNodes]):
     """`n_nodes` identical nodes, each for one job. Read-only for schedulers; it changes over time.
@@ -194,7 +184,7 @@ class FreeNodes(NodesInUse[IdenticalNodes]):
         self.free, self.waiting = self.queue.free, WaitingJobs(self.queue)
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
-        self.waiting.add(job, estimate_s)
+        self.waiting.join(job, job.n_tasks, 0, estimate_s)
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""

@@ -23,7 +23,7 @@ from scheduler.managers.queues import (
 )
 from scheduler.managers.starting_manager import NodeAllocation, NodeManager
 from scheduler.messages import UserError
-from scheduler.model import Job, RunId, Share, Start
+from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
 from scheduler.ports import ReservationMade, RunEnded, RuntimeEstimator
@@ -99,6 +99,9 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             job = job._replace(request=found)
         self._wait(job)
         return None
+
+    def withdraw(self, job: JobId) -> Job | None:
+        return self.state.waiting.withdraw(job)
 
     def problem(
         self, now_s: float, running: Mapping[RunId, Running]

@@ -23,7 +23,7 @@ from scheduler.model import (
     Share,
     Start,
 )
-from scheduler.ports import CancellingDispatcher, ReservationMade, RunEnded, RunLost, Scheduler
+from scheduler.ports import Act, CancellingDispatcher, ReservationMade, RunEnded, RunLost, Scheduler
 from scheduler.priority.policy import Preempted, PreemptMode
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
@@ -52,6 +52,10 @@ class NodeAllocation(ABC, Generic[P]):
     @abstractmethod
     def submit(self, job: Job) -> str | None:
         """Queue a job. Returns None, or the reason for refusing it."""
+
+    def withdraw(self, job: JobId) -> Job | None:
+        """Remove a job from the queue; None if it does not wait."""
+        return None
 
     @abstractmethod
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> P:
@@ -202,6 +206,16 @@ class NodeManager(ResourceManager, Generic[Q]):
                 self._cancel(stopped, self._dispatcher)
             else:
                 self._wait_again((stopped,))
+        self._something_changed()
+
+    def on_job_acted_on(self, job: JobId, act: Act) -> None:
+        """A waiting job is held or cancelled: as far as the scheduler is concerned, it never was there."""
+        if (withdrawn := self._nodes.withdraw(job)) is None:
+            return
+        if self._admission is not None:
+            self._unfinished_of[withdrawn.user] -= 1
+        self._new_jobs.pop(job, None)
+        self._last_schedule = None
         self._something_changed()
 
     def on_run_lost(self, lost: RunLost) -> None:

@@ -73,13 +73,13 @@ class FreeNodesOutline(RigidOutline[FreeNodesProblem]):
         nodes, jobs, running = FreeNodes(self.n_nodes), self.jobs(first_id), dict[RunId, Running]()
         for run, (job, (size, ends_in_s)) in enumerate(zip(jobs, self.running, strict=False)):
             held, end_s = nodes.free.lowest(size), self.now_s + ends_in_s
-            nodes.waiting.add(job, self.now_s)
+            nodes.wait(job, None, self.now_s)
             nodes.start(RunId(run), job.id, Start(0, held, end_s), self.now_s)
             running[RunId(run)] = Running(job, ON_NODES, held, end_s)
         for node in nodes.free.lowest(self.n_down):
             nodes.set_available(node, False)
         for job, (_, estimate_s) in zip(jobs[len(self.running) :], self.waiting, strict=True):
-            nodes.waiting.add(job, estimate_s)
+            nodes.wait(job, None, estimate_s)
         return FreeNodesProblem(self.now_s, nodes, running)
 
     def startable(self, problem: FreeNodesProblem) -> JobId | None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class ReplayOptions(OfPart, ReplaySettings):
     """Which jobs are replayed, and how.
 
-    * `events`: TOML file of drains, reservations, arrays, dependencies, cancellations and holds, which
-      Slurm's controller carries out at their times.
+    * `events`: TOML file of arrays, dependencies, begin times, holds and cancellations, and on nodes of
+      drains, outages and reservations, which take place at their times.
     """
 
     events: Path | None = None
@@ -130,18 +130,28 @@ def replay(
 
 def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
     """The events of a file. Raises UserError if they do not suit the schedulers or the log."""
-    from sil.runs.under_test import SlurmProgram
+    from sil.runs.under_test import InProcess, SlurmProgram
     from sil.settings.events_file import read_events
 
-    others = [each.label for each in schedulers if not isinstance(each, SlurmProgram)]
-    if others:
-        raise UserError(
-            f"scheduler '{others[0]}' has no commands for the events of {path}; only Slurm's controller has: "
-            f"name slurm alone, or leave --events out"
-        )
     if load is not None:
         raise UserError(f"--load moves the submissions of jobs, and not the times in {path}; leave one out")
-    return read_events(path, log)
+    events = read_events(path, log)
+    others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
+    for each in others:
+        if not isinstance(each, InProcess) or each.has_own_queue:
+            raise UserError(
+                f"scheduler '{each.label}' has its own queue, and no commands for the events of {path}; "
+                f"leave that scheduler or --events out"
+            )
+    if others and events.on_nodes and log.cluster is None:
+        raise UserError(
+            f"{path} has events on nodes, and the processors of {log.name} are no nodes for "
+            f"'{others[0].label}'; give these with --nodes, or name slurm alone"
+        )
+    if others:
+        for note in events.only_of_slurm:
+            console.print_note(note)
+    return events
 
 
 def _read(

@@ -52,9 +52,43 @@ class Backlog:
         self._outages: list[tuple[float, float, int]] = []
         """Outages: from, until, and how much was down."""
         self._n_started = self._n_overtaking = 0
+        self._ineligible: set[int] = set()
 
     def add(self, facts: FactColumns) -> None:
         """Add the next facts."""
+        begin = 0
+        facts, ends = self._of_queue(facts)
+        for end in (*ends, len(facts)):
+            self._add(facts.part(begin, end))
+            begin = end
+
+    def _of_queue(self, facts: FactColumns) -> tuple[FactColumns, list[int]]:
+        """The facts with the codes of what happens to the queue: jobs arrive there when they are eligible,
+        and are refused when they are held. Also where a part ends after which they may arrive again."""
+        leaves, joins = facts.places(Fact.JOB_INELIGIBLE), facts.places(Fact.JOB_ELIGIBLE)
+        if not len(leaves) and not self._ineligible:
+            return facts, []
+        event, held = facts.event.copy(), list[int]()
+        arrived, refused, neither = (
+            CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.JOB_REFUSED, Fact.JOB_DESCRIBED)
+        )
+        changes = np.concatenate([leaves, joins, facts.places(Fact.JOB_REFUSED)])
+        for place in np.sort(changes).tolist():
+            job, code = int(facts.job[place]), event[place]
+            if code == CODES[Fact.JOB_INELIGIBLE]:
+                self._ineligible.add(job)
+                arrives = place and event[place - 1] == arrived and facts.job[place - 1] == job
+                event[place] = neither if arrives else refused
+                if arrives:
+                    event[place - 1] = neither
+                else:
+                    held.append(place + 1)
+            elif job in self._ineligible:
+                self._ineligible.discard(job)
+                event[place] = arrived if code == CODES[Fact.JOB_ELIGIBLE] else neither
+        return facts.with_events(event), held
+
+    def _add(self, facts: FactColumns) -> None:
         if not len(facts):
             return
         self._overtake(facts)

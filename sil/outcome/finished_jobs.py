@@ -79,6 +79,8 @@ class FinishedJobs:
                 pl.Series("was_killed", facts.event[ends] != CODES[Fact.RUN_ENDED]),
             ]
         )
+        if len(eligible := facts.places(Fact.JOB_ELIGIBLE)):
+            self._become_eligible(facts.frame(["job", "time_s", "detail"], eligible))
         refused = facts.job[facts.places(Fact.JOB_REFUSED)]
         last = self._last_runs(runs.hstack([self._suspended_s(facts, runs).alias("suspended_s")]), refused)
         arrived = pl.concat(self._arrived)
@@ -89,6 +91,15 @@ class FinishedJobs:
         stays = ~np.isin(arrived["job"].to_numpy(), refused)
         stays[arrival[has_arrived]] = False
         self._arrived = [where(arrived, stays)]
+
+    def _become_eligible(self, jobs: pl.DataFrame) -> None:
+        """The wait of a job begins when it is eligible to run, as in Slurm; until then it was not in the
+        queue."""
+        last = jobs.unique("job", keep="last", maintain_order=True)
+        since = last.select("job", submission_time="time_s")
+        self._arrived = [pl.concat(self._arrived).update(since, on="job")]
+        for_what = last.select("job", metadata=pl.lit("waited for ") + pl.col("detail"))
+        self._described = pl.concat([self._described, for_what]).unique("job", keep="last")
 
     def _starts(self, facts: FactColumns, places: Places) -> pl.DataFrame:
         columns = {

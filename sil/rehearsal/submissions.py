@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from sil.settings.log_events import JobArray
+from scheduler.managers.eligibility import JobArray
 from site_db.jobs.records import LoggedJob
 from site_db.jobs.sacct.reader import (
     DEPENDENT,

@@ -217,14 +217,14 @@ class Replay(ReplaySettings):
 
         follow, most_mb = partial(self._follow, scheduler), self.memory_limit_mb
         with hosted(follow, [scheduler], printed, most_mb, attempt) as host:
-            simulation = self._simulation(pass_on, attempt.report)
+            simulation = self._simulation(scheduler, pass_on, attempt.report)
             simulation.run(self._managed(simulation, scheduler, host, printed, decisions), host)
         simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
-        simulation = self._simulation(lambda facts: None)
+        simulation = self._simulation(scheduler, lambda facts: None)
         simulation.run(self._managed(simulation, scheduler, host, Path(os.devnull)), host)
 
     def check(self, schedulers: Sequence[UnderTest]) -> None:
@@ -269,6 +269,8 @@ class Replay(ReplaySettings):
             return "reasons for waiting are not compiled"
         if len(self._notices) < len(self.changes):
             return "outages are not compiled"
+        if self.eligibility is not None:
+            return "conditions of jobs are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
         longest_s = LONGEST_S
         for part in self.log.parts():
@@ -289,7 +291,7 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        simulation, host = self._simulation(on_facts), here([scheduler])
+        simulation, host = self._simulation(scheduler, on_facts), here([scheduler])
         return simulation.world, simulation.steps(self._managed(simulation, scheduler, host, printed), host)
 
     @cached_property
@@ -306,10 +308,25 @@ class Replay(ReplaySettings):
             if isinstance(change, DrainChanged | ReservationMade)
         ]
 
+    @cached_property
+    def eligibility(self) -> Events | None:
+        """What keeps jobs from running, apart from others; None: nothing does."""
+        events, later_s = self.events, SUBMITTED_LATER_S.get(self.order, 0.0)
+        if not (events.conditions or events.on_jobs or any(array.at_once for array in events.arrays)):
+            return None
+        on_jobs = tuple(event._replace(at_s=event.at_s + later_s) for event in events.on_jobs)
+        return replace(events, on_jobs=on_jobs)
+
     def _simulation(
-        self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
+        self,
+        scheduler: UnderTest,
+        on_facts: Callable[[pl.DataFrame], None],
+        on_arrivals: Callable[[int], None] = lambda n: None,
     ) -> SiteRun:
-        return SiteRun(LoggedMachine(self, on_arrivals), Disturbances(ORDERS[self.order]), on_facts)
+        machine = LoggedMachine(self, on_arrivals)
+        if isinstance(scheduler, InProcess) and self.eligibility is not None:
+            machine.events, machine.unsuccessful = self.eligibility, self.log.unsuccessful
+        return SiteRun(machine, Disturbances(ORDERS[self.order]), on_facts)
 
     def _managed(
         self,

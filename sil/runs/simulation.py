@@ -4,7 +4,7 @@ become one simulation. A new kind of site is a class derived from `SiteModel`.""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
-from scheduler.model import Job
+from scheduler.managers.eligibility import Eligibility
+from scheduler.managers.eligible_jobs import EligibleJobs
+from scheduler.model import Job, JobId
 from scheduler.node_request import Node
-from scheduler.ports import RuntimeEstimator
+from scheduler.ports import JobActedOn, RuntimeEstimator
 from scheduler.resource_manager import Manager, Ports, RequeueLimit
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.runs.hosting import Supervision
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
+from sil.settings.log_events import Events
 from sil.settings.replays import Estimates
 from sil.trace.recorder import TraceRecorder
 from sil.world.events import DEFAULT, EventQueue, Order, Rounds, SimClock
@@ -63,6 +66,10 @@ class SiteModel(ABC):
     """The capacity that invariants assume."""
     changes: Iterable[TimedChange] = ()
     """What happens at the site by itself, in order of time."""
+    events: Events | None = None
+    """What is done with jobs besides submitting them; None: nothing."""
+    unsuccessful: Collection[int] = ()
+    """The jobs that fail by themselves at their end."""
 
     def limit_s(self, job: Job) -> float:
         """The time limit at which the runs of a job end; infinite if there is none."""
@@ -137,8 +144,9 @@ class SiteRun:
             site.machines(events, disturbances.hindrances),
             SimMonitor(clock, disturbances.distortions),
             disturbances.rounds,
-            in_order_of_time(site.changes, disturbances.changes),
+            in_order_of_time(site.changes, _acts(site.events), disturbances.changes),
             site.handlers,
+            site.unsuccessful,
         )
         self.ports = site.ports(self.world)
 
@@ -182,6 +190,17 @@ class SiteRun:
             yield manager if most is None else RequeueLimit(manager, most, self.world.dispatcher.give_up)
 
     def _made(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> Manager:
+        if (events := self.site.events) is None:
+            return self._with_all_jobs(scheduler, asking, ports)
+        eligibility = Eligibility(events.conditions, events.arrays)
+        return EligibleJobs(
+            eligibility,
+            ports.clock,
+            self.world.dispatcher,
+            lambda orders: self._with_all_jobs(scheduler, asking, replace(ports, dispatcher=orders)),
+        )
+
+    def _with_all_jobs(self, scheduler: InProcess, asking: Supervision, ports: Ports) -> Manager:
         if scheduler.has_own_queue:
             return asking.manager(scheduler, ports)
         return self.site.manager(ports, scheduler, asking)
@@ -207,6 +226,11 @@ class SiteRun:
                 world = self.site.slurm_world(self.ports, log.parent)
                 with managed_by(scheduler.program, world, dispatcher, guard) as slurm:
                     yield slurm
+
+
+def _acts(events: Events | None) -> Iterator[TimedChange]:
+    for at_s, job, act in () if events is None else events.on_jobs:
+        yield at_s, JobActedOn(JobId(job), act)
 
 
 class _Clairvoyant(UserEstimates):

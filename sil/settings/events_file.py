@@ -10,23 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
 from scheduler import UserError
+from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
 from scheduler.messages import counted
-from sil.settings.log_events import (
-    Command,
-    Events,
-    JobArray,
-    NodeEvent,
-    NodesReserved,
-    NodesUpdated,
-    OfJob,
-    jobs_in,
-)
+from scheduler.ports import Act
+from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated, jobs_in
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.formats import is_whole
@@ -38,6 +31,9 @@ Text = Annotated[str, Field(min_length=1, strict=True, pattern=r"^[^\n]*$")]
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)[^:,?]+")
 _MINUTES = re.compile(r"\+\d+$", re.ASCII)
 """The minutes after a job in a dependency."""
+_DEPENDENCY = re.compile(
+    rf"{DependencyKind.SINGLETON}|({'|'.join(set(DependencyKind) - {DependencyKind.SINGLETON})})(:[^:]+)+"
+)
 MAX_OF_A_RANGE = 1_000_000
 
 
@@ -58,9 +54,11 @@ class AtATime(OfJobs):
 
 
 class Submission(OfJobs):
-    """How jobs are submitted, as with the options of sbatch."""
+    """How jobs are submitted, as with the options of sbatch. `name` is for the dependency `singleton`."""
 
     dependency: Text | None = None
+    begin: Moment | None = None
+    name: Text | None = None
     partition: Text | None = None
     qos: Text | None = None
     account: Text | None = None
@@ -130,13 +128,18 @@ def read_events(path: Path, log: JobLog) -> Events:
     return events_of(read(path, EventsFile), log, path)
 
 
+def _other_than_a_dependency(text: str) -> str | None:
+    return next((part for part in re.split("[,?]", text) if _DEPENDENCY.fullmatch(part) is None), None)
+
+
 def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
     """As `read_events`; `path` is for the message."""
     reader = _Reader(log)
-    commands = sorted(reader.commands(file), key=lambda command: command.at_s)
+    on_jobs = sorted(reader.on_jobs(file), key=lambda event: event.at_s)
     on_nodes = sorted(reader.on_nodes(file), key=lambda event: event.at_s)
     arrays, options = tuple(reader.arrays(file.array)), reader.options(file.submission)
-    found = Events(tuple(on_nodes), tuple(commands), arrays, options)
+    conditions = reader.conditions(options, arrays)
+    found = Events(tuple(on_nodes), tuple(on_jobs), arrays, options, conditions)
     if reader.mistakes:
         raise invalid(path, reader.mistakes)
     return found
@@ -149,19 +152,16 @@ class _Reader:
         self._rows = {row["job"]: row for row in log.jobs.iter_rows(named=True)} if len(log.jobs) else {}
         self.mistakes: list[tuple[Location, str]] = []
 
-    def commands(self, file: EventsFile) -> Iterator[Command]:
-        for name, program in (
-            ("cancel", ("scancel",)),
-            *((name, ("scontrol", name)) for name in ("hold", "release", "requeue")),
-        ):
-            for k, event in enumerate(getattr(file, name)):
-                at_s = self._second(event.at, (name, k, "at"))
-                for row in self._known(event.jobs, (name, k, "jobs")):
+    def on_jobs(self, file: EventsFile) -> Iterator[JobEvent]:
+        for act in get_args(Act):
+            for k, event in enumerate(getattr(file, act)):
+                at_s = self._second(event.at, (act, k, "at"))
+                for row in self._known(event.jobs, (act, k, "jobs")):
                     if at_s < row["submit_s"]:
                         job = self._log.ids.text(row["job"])
                         sentence = f"job {job} is submitted later, at {row['submit_s']:g} s"
-                        self.mistakes.append(((name, k, "at"), sentence))
-                    yield Command(at_s, (*program, OfJob(row["job"])))
+                        self.mistakes.append(((act, k, "at"), sentence))
+                    yield JobEvent(at_s, row["job"], act)
 
     def on_nodes(self, file: EventsFile) -> Iterator[NodeEvent]:
         states = (("drain", file.drain, "DRAIN"), ("outage", file.outage, "DOWN"))
@@ -212,7 +212,9 @@ class _Reader:
     def options(self, submissions: Iterable[Submission]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
         for k, submission in enumerate(submissions):
-            given = submission.model_dump(exclude={"jobs", "held"}, exclude_none=True)
+            given = submission.model_dump(exclude={"jobs", "held", "begin"}, exclude_none=True)
+            if submission.begin is not None:
+                given["begin"] = self._second(submission.begin, ("submission", k, "begin"))
             if submission.dependency is not None:
                 place = ("submission", k, "dependency")
                 given["dependency"] = self._with_numbers(submission.dependency, place)
@@ -224,8 +226,48 @@ class _Reader:
                     self._check_dependency(row, number, ("submission", k, "dependency"))
         return found
 
+    def conditions(
+        self, options: Mapping[int, Mapping[str, Any]], arrays: Iterable[JobArray]
+    ) -> dict[int, Conditions]:
+        """What options of submissions mean for when jobs may run."""
+        array_of = {job: array for array in arrays for job in array.jobs}
+        named: dict[object, list[int]] = {}
+        """Jobs in order of submission, by user and name."""
+        for row in sorted(
+            map(self._rows.__getitem__, options), key=lambda row: (row["submit_s"], row["job"])
+        ):
+            if (name := options[row["job"]].get("name")) is not None:
+                named.setdefault((row["user"], name), []).append(row["job"])
+        earlier = {job: jobs[:k] for jobs in named.values() for k, job in enumerate(jobs)}
+
+        def dependency(job: int, part: str) -> Iterator[Dependency]:
+            kind, *others = part.split(":")
+            if kind == DependencyKind.SINGLETON:
+                yield Dependency(DependencyKind.SINGLETON, tuple(earlier.get(job, ())))
+            for other in others:
+                number, _, minutes = other.partition("+")
+                on, mine, theirs = int(number), array_of.get(job), array_of.get(int(number))
+                if kind == DependencyKind.AFTER_CORRESPONDING and mine is not None and theirs is not None:
+                    index = mine.jobs.index(job)
+                    on = theirs.jobs[index] if index < len(theirs.jobs) else on
+                yield Dependency(DependencyKind(kind), (on,), 60.0 * float(minutes or 0))
+
+        found = {}
+        for job, given in options.items():
+            text = given.get("dependency", "")
+            parts = [each for part in re.split("[,?]", text) if part for each in dependency(job, part)]
+            begin_s = given.get("begin", Conditions().begin_s)
+            found[job] = Conditions(tuple(parts), "?" in text, begin_s, given.get("hold", False))
+        return {job: each for job, each in found.items() if each != Conditions()}
+
     def _with_numbers(self, dependency: str, place: Location) -> str:
-        """A dependency with the numbers of its jobs in place of their ids."""
+        """A dependency with the numbers of its jobs in place of their ids; empty if it is none."""
+        if (part := _other_than_a_dependency(dependency)) is not None:
+            kinds = ", ".join(kind.value for kind in DependencyKind)
+            self.mistakes.append(
+                (place, f"'{part}' is no dependency; expected one like afterok:17 or singleton, of {kinds}")
+            )
+            return ""
 
         def number(found: re.Match[str]) -> str:
             # Of "2+1", the 1 is a component of a job, or the minutes after its start.

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scheduler.managers.eligibility import Conditions, JobArray
+from scheduler.messages import counted
+from scheduler.ports import Act
+
+_OF_ALL = {"dependency", "begin", "hold", "name"}
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+", re.ASCII)
 
 
@@ -60,20 +66,34 @@ class NodesReserved(NamedTuple):
 NodeEvent = NodesUpdated | NodesReserved
 
 
-class JobArray(NamedTuple):
-    jobs: tuple[int, ...]
-    at_once: int | None
+class JobEvent(NamedTuple):
+    """Somebody does something with a job, unless it is over."""
+
+    at_s: float
+    job: int
+    act: Act
 
 
 @dataclass(frozen=True)
 class Events:
-    """`on_nodes` and `commands` in order of time; `options` of the submissions of jobs, by number. In a
-    dependency, jobs have the numbers of the log."""
+    """What happens to nodes and jobs, in order of time; what is submitted as one; the `options` of sbatch
+    with which jobs are submitted, by number, and what these mean for when they may run. In a dependency, jobs
+    have the numbers of the log. `commands` are further ones of Slurm."""
 
     on_nodes: tuple[NodeEvent, ...] = ()
-    commands: tuple[Command, ...] = ()
+    on_jobs: tuple[JobEvent, ...] = ()
     arrays: tuple[JobArray, ...] = ()
     options: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    conditions: Mapping[int, Conditions] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+
+    @property
+    def only_of_slurm(self) -> list[str]:
+        """Sentences on the options of submissions that only Slurm's controller reads."""
+        n = Counter(name for given in self.options.values() for name in given if name not in _OF_ALL)
+        return [
+            f"{counted(k, 'job')} submitted with a {name}, which only Slurm reads" for name, k in n.items()
+        ]
 
 
 def jobs_in(dependency: str) -> set[int]:

@@ -63,7 +63,7 @@ class SlurmManager(ResourceManager):
         assert isinstance(guard.clock, SimClock)
         self._clock = guard.clock
         self._note = guard.note
-        self._starts_at_s = controller.clock.now_s + SETTLES_FOR_S
+        self._starts_at_s = jobs.starts_at_s = controller.clock.now_s + SETTLES_FOR_S
         """Second 0 of the world."""
         self._arrived: list[Job] = []
         self._completed: list[tuple[LaunchedJob, bool]] = []
@@ -283,7 +283,7 @@ class SlurmManager(ResourceManager):
             self._orders.give_up(one.id, refused)
 
     def _carry_out(self, command: Command) -> None:
-        words = self._submissions.words_of(command, self._starts_at_s)
+        words = self._submissions.words_of(command)
         if words is None:
             return
         if command.job is not None:

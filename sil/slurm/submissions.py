@@ -9,13 +9,14 @@ from math import ceil, inf
 from typing import Any, NamedTuple
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from scheduler.managers.eligibility import JobArray
 from scheduler.managers.queues import Admission
 from scheduler.model import Job
 from sil.settings.log_events import (
     AtSecond,
     Command,
     Events,
-    JobArray,
+    JobEvent,
     NodeEvent,
     NodesUpdated,
     OfJob,
@@ -72,6 +73,8 @@ class Submissions:
         """The jobs that the controller has accepted and that are not over, by name."""
         self.names: dict[int, str] = {}
         """The names of jobs by number in the world; also of jobs that are over."""
+        self.starts_at_s = 0.0
+        """Second 0 of the world, in seconds since the epoch."""
         self.others: dict[int, range] = {}
         """Slurm's numbers of the further components of heterogeneous jobs, by the first one."""
 
@@ -123,8 +126,11 @@ class Submissions:
         if others:
             throttle = "" if at_once is None else f"%{at_once}"
             options["array"] = f"{FIRST_OF_ARRAY}-{FIRST_OF_ARRAY + len(others)}{throttle}"
+        if "begin" in options:
+            options["begin"] = ceil(self.starts_at_s + options["begin"])
         limit_min = None if limit_s == inf else round(limit_s / 60)
-        return Submission(user=user, group=user, name=str(first.id), time_limit_min=limit_min, **options)
+        own = {"user": user, "group": user, "name": str(first.id), "time_limit_min": limit_min}
+        return Submission(**{**own, **options})
 
     def accepted(self, number: int, jobs: Sequence[Job], group: Group | None) -> Iterable[str]:
         """Note that one job, those of an array, or the components of a heterogeneous job, which have
@@ -137,9 +143,8 @@ class Submissions:
             self.jobs[name], self.names[job.id] = job, name
         return [self.names[job.id] for job in jobs]
 
-    def words_of(self, command: Command, starts_at_s: float) -> list[str] | None:
-        """The words of a command; None if it is about a job that is over or was not accepted. Second 0 of the
-        world is `starts_at_s` seconds since the epoch."""
+    def words_of(self, command: Command) -> list[str] | None:
+        """The words of a command; None if it is about a job that is over or was not accepted."""
         found: list[str] = []
         for word in command.words:
             match word:
@@ -148,7 +153,7 @@ class Submissions:
                         return None
                     found.append(name)
                 case AtSecond(key=key, second=second):
-                    at = datetime.fromtimestamp(starts_at_s + second, UTC)
+                    at = datetime.fromtimestamp(self.starts_at_s + second, UTC)
                     found.append(f"{key}={at:%Y-%m-%dT%H:%M:%S}")
                 case _:
                     found.append(word)
@@ -165,10 +170,14 @@ class Submissions:
 
 def commands_of(events: Events) -> list[Command]:
     """What Slurm is told at which time, in order of time; of one time, nodes come first."""
-    return sorted((*map(_command, events.on_nodes), *events.commands), key=lambda command: command.at_s)
+    told = (*map(_command, (*events.on_nodes, *events.on_jobs)), *events.commands)
+    return sorted(told, key=lambda command: command.at_s)
 
 
-def _command(event: NodeEvent) -> Command:
+def _command(event: NodeEvent | JobEvent) -> Command:
+    if isinstance(event, JobEvent):
+        program = ("scancel",) if event.act == "cancel" else ("scontrol", event.act)
+        return Command(event.at_s, (*program, OfJob(event.job)))
     if isinstance(event, NodesUpdated):
         why = [f"Reason={event.reason}"] if event.reason else []
         words = "scontrol", "update", f"NodeName={event.nodes}", f"State={event.state}", *why

@@ -85,6 +85,18 @@ class FactColumns:
         """The facts from `begin` on, before `end`: views of the same arrays."""
         return FactColumns(self._table.slice(begin, end - begin))
 
+    def with_events(self, event: NDArray[np.integer[Any]]) -> FactColumns:
+        """These facts with other codes of events."""
+        changed = FactColumns(self._table)
+        changed.event = event
+        return changed
+
+    def part(self, begin: int, end: int) -> FactColumns:
+        """As `slice`, with the same events; themselves if that is all."""
+        if begin == 0 and end == len(self):
+            return self
+        return self.slice(begin, end).with_events(self.event[begin:end])
+
     def followed_by(self, more: FactColumns) -> FactColumns:
         """These facts and more, which have the same columns."""
         return FactColumns(pa.concat_tables([self._table, more._table]))

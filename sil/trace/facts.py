@@ -20,7 +20,7 @@
 | | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
 | | impossible; that a lost run failed; reason of a drain; name and times of a reservation, |
-| | in JSON |
+| | in JSON; why a job is not eligible to run, or was not |
 | message | a fault in one sentence |
 | log_id | the id of the job in its log; only where ids are not the numbers of jobs |
 """
@@ -78,6 +78,8 @@ class Fact(StrEnum):
     NODES_DRAINED = "nodes_drained"
     NODES_RESUMED = "nodes_resumed"
     NODES_RESERVED = "nodes_reserved"
+    JOB_INELIGIBLE = "job_ineligible"
+    JOB_ELIGIBLE = "job_eligible"
 
 
 FAILED = "its job failed"

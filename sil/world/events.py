@@ -8,7 +8,15 @@ from heapq import heappop, heappush
 from math import floor, inf
 
 from scheduler.model import Job, JobId, RunId
-from scheduler.ports import DrainChanged, JobArrived, MonitorNews, ReservationMade, RunLost, RunPreempted
+from scheduler.ports import (
+    DrainChanged,
+    JobActedOn,
+    JobArrived,
+    MonitorNews,
+    ReservationMade,
+    RunLost,
+    RunPreempted,
+)
 
 
 class SimClock:
@@ -42,7 +50,7 @@ class Event:
 
 
 NodeNotice = DrainChanged | ReservationMade
-AnyEvent = Event | JobArrived | RunPreempted | RunLost | MonitorNews | NodeNotice
+AnyEvent = Event | JobArrived | JobActedOn | RunPreempted | RunLost | MonitorNews | NodeNotice
 """These notices are events, too: `JobArrived` of a job which is not part of the workload, and `RunLost` of an
 order which needs something that is down."""
 
@@ -139,11 +147,11 @@ def _order(*kinds: type[AnyEvent]) -> Order:
     return {kind: rank for rank, kind in enumerate(kinds)}
 
 
-DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobGivenUp, RoundDue)
+DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobActedOn, JobGivenUp, RoundDue)
 """The manager receives all notices of an instant; then there is one round."""
 
 ARCHIVE = _order(
-    *(RoundDue, ReleaseDue, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
+    *(RoundDue, ReleaseDue, WakeUp, *_CHANGES, ArrivalDue, JobArrived, JobActedOn),
     *(EndDue, RunLost, RunPreempted, JobGivenUp),
 )
 """All runs that end as estimated release their nodes; then jobs arrive; then completions are reported, in
@@ -151,7 +159,7 @@ order of start; with a round after each. This is the order of the simulator used
 and Trystram, "Improving Backfilling by using Machine Learning to Predict Running Times", SC'15.
 """
 
-BATSIM = _order(ArrivalDue, JobArrived, *_RUN_NOTICES, *_CHANGES, WakeUp, JobGivenUp, RoundDue)
+BATSIM = _order(ArrivalDue, JobArrived, JobActedOn, *_RUN_NOTICES, *_CHANGES, WakeUp, JobGivenUp, RoundDue)
 """All events of an instant are in one message, first arrivals, then completions; then there is one round."""
 
 ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE, "batsim": BATSIM}

@@ -12,12 +12,12 @@ from math import inf, log, log1p, prod
 import numpy as np
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.ports import DrainChanged
+from scheduler.ports import DrainChanged, JobActedOn
 from sil.trace.facts import Fact
 from sil.world.events import LocalChanged, NodeNotice, StateChange, Subject
 
 TimedNotice = tuple[float, NodeNotice]
-TimedChange = tuple[float, StateChange | LocalChanged | NodeNotice]
+TimedChange = tuple[float, StateChange | LocalChanged | NodeNotice | JobActedOn]
 
 
 def as_fact(event: NodeNotice) -> tuple[Fact, str]:

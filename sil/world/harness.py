@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from scheduler.model import Job, JobId
 from scheduler.ports import (
     DrainChanged,
+    JobActedOn,
     JobArrived,
     MonitorNews,
     Notice,
@@ -72,9 +73,11 @@ class World:
     monitor: SimMonitor
     rounds: Rounds
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
-    """Outages and what local users demand, in order of time."""
+    """Outages, what local users demand, and what is done with jobs, in order of time."""
     node_handlers: Handlers = field(default_factory=dict)
     """The handlers of the events of time-shared nodes: LocalChanged, ControlDue and SampleDue."""
+    unsuccessful: Collection[int] = ()
+    """The jobs that say themselves, at their end, that they failed."""
 
     @cached_property
     def dispatcher(self) -> SimDispatcher:
@@ -150,6 +153,7 @@ class Harness:
             ReservationMade: self._nodes_changed,
             ArrivalDue: self._job_arrived,
             JobArrived: self._job_arrived,
+            JobActedOn: self._job_acted_on,
             JobGivenUp: self._job_given_up,
             WakeUp: self._woken,
             RoundDue: self._run_round,
@@ -175,6 +179,8 @@ class Harness:
             try:
                 time_s, event = events.pop()
             except IndexError:
+                if manager.dismiss():
+                    continue
                 raise self._stuck("jobs remain and nothing can happen any more") from None
             clock.now_s = time_s
             handlers[type(event)](event)
@@ -200,7 +206,7 @@ class Harness:
         self._trace.note_end(now_s, order)
         self._unfinished.discard(job)
         self._idle_rounds = self._idle_wake_ups = 0
-        self._notify(RunEnded(run, now_s))
+        self._notify(RunEnded(run, now_s, exit_code=int(job in self._world.unsuccessful)))
 
     def _run_released(self, event: ReleaseDue) -> None:
         if self._machines.release(event.run, self._clock.now_s):
@@ -220,6 +226,10 @@ class Harness:
         self._unfinished.add(event.job.id)
         self._idle_rounds = self._idle_wake_ups = 0
         self._trace.note_arrival(self._clock.now_s, event.job)
+        self._notify(event)
+
+    def _job_acted_on(self, event: JobActedOn) -> None:
+        self._push_next_change()
         self._notify(event)
 
     def _job_given_up(self, event: JobGivenUp) -> None:

@@ -276,8 +276,14 @@ class OnNodes(Queue):
         self.begin(slot, self.first_row[slot], now_s, end_s)
         self.service.begins(slot, now_s)
 
+    def leave(self, slot: int) -> None:
+        self.holds[slot] = True
+        self.close_ranks()
+        self.holds[slot] = False
+        self.service.leaves(slot)
+
     def close_ranks(self) -> None:
-        """Remove the jobs that run now from those that wait."""
+        """Remove the jobs that hold nodes from those that wait."""
         n, m = 0, 0
         for x in range(self.n_waiting):
             if not self.holds[self.in_order[x]]:

@@ -16,6 +16,7 @@ cdef class Service:
     cpdef void take(self, Py_ssize_t slot, int sign) noexcept
     cpdef void begins(self, Py_ssize_t slot, double now_s) except *
     cpdef void ends(self, Py_ssize_t slot, double now_s) except *
+    cdef void leaves(self, Py_ssize_t slot) noexcept
 
 @cython.final
 cdef class ByPolicy(Service):

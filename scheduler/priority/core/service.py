@@ -58,6 +58,9 @@ class Service:
     def ends(self, slot: int, now_s: float) -> None:
         """A run ends."""
 
+    def leaves(self, slot: int) -> None:
+        """A job no longer counts as submitted."""
+
 
 class ByPolicy(Service):
     """Jobs are served by priority, and wait while they would exceed a limit.
@@ -191,6 +194,9 @@ class ByPolicy(Service):
 
     def ends(self, slot: int, now_s: float) -> None:
         self.fair.ends(slot, now_s)
+        self.leaves(slot)
+
+    def leaves(self, slot: int) -> None:
         self.count(self.claim[slot], True, -1)
 
     def table(self, claim: int) -> list[tuple[int, float, int]]:

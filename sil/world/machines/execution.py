@@ -163,6 +163,12 @@ class SimDispatcher:
         """Let a job that the resource manager itself submits arrive now."""
         self._events.submit(self._clock.now_s, job)
 
+    def ineligible(self, job: JobId, why: str) -> None:
+        self._trace.note(self._clock.now_s, Fact.JOB_INELIGIBLE, job=job, detail=why)
+
+    def eligible(self, job: JobId, waited_for: str) -> None:
+        self._trace.note(self._clock.now_s, Fact.JOB_ELIGIBLE, job=job, detail=waited_for)
+
     def describe(self, job: JobId, text: str) -> None:
         """Record metadata of a job."""
         self._trace.note(self._clock.now_s, Fact.JOB_DESCRIBED, job=job, detail=text)

@@ -73,7 +73,7 @@ def test_a_node_set_fits_within_a_machine_that_has_all_its_nodes(numbers: set[in
 
 def occupy(nodes: FreeNodes, number: int, taken: set[int]) -> None:
     """A run of a job of this number holds these nodes."""
-    nodes.waiting.add(Job(JobId(number), "rigid", 0.0, n_tasks=len(taken)), 1.0)
+    nodes.wait(Job(JobId(number), "rigid", 0.0, n_tasks=len(taken)), None, 1.0)
     nodes.start(RunId(number), JobId(number), Start(0, NodeSet.of(taken), 1.0), 0.0)
 
 

@@ -26,7 +26,7 @@ class Queue:
         self.waiting = self.nodes.waiting
 
     def come(self, new: Job, estimate_s: float = 1.0) -> None:
-        self.waiting.add(new, estimate_s)
+        self.nodes.wait(new, None, estimate_s)
 
     def go(self, job: Job) -> None:
         self.nodes.start(RunId(job.id), job.id, Start(0, self.nodes.free.lowest(job.n_tasks), 1.0), 0.0)

@@ -7,8 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from scheduler.managers.eligibility import JobArray
 from sil.settings.events_file import read_events
-from sil.settings.log_events import AtSecond, Command, JobArray, OfJob, with_names
+from sil.settings.log_events import AtSecond, Command, OfJob, with_names
 from sil.slurm.submissions import commands_of
 from sil.workload.job_log import JobLog
 from site_db.files.input_errors import InvalidFile

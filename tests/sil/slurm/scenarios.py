@@ -9,12 +9,13 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.eligibility import JobArray
 from scheduler.model import Job, JobId
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.invariants.checker import first_violation
 from sil.runs.free_nodes import FreeNodesModel
 from sil.runs.simulation import Disturbances, SiteRun
-from sil.settings.log_events import Command, Events, JobArray
+from sil.settings.log_events import Command, Events
 from sil.slurm.naming import slurm_controller
 from sil.slurm.world import SlurmWorld, managed_by
 from sil.trace.facts import Fact
@@ -109,7 +110,11 @@ def outcome_of(
         sorted({job.user for job in jobs}),
         lambda job: job.estimate_s or numbered[job.id].run_s,
         monitor=NodeStates(world.monitor),
-        events=Events((), tuple(commands), tuple(arrays), {k: job.options for k, job in numbered.items()}),
+        events=Events(
+            arrays=tuple(arrays),
+            options={k: job.options for k, job in numbered.items()},
+            commands=tuple(commands),
+        ),
     )
     simulation.run(managed_by(named, slurm, world.dispatcher, Guard(world.clock, 60.0)))
     facts = world.trace.frame(0, 0, name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sil.settings.log_events import AtSecond, Command, JobArray, OfJob
+from scheduler.managers.eligibility import JobArray
+from sil.settings.log_events import AtSecond, Command, OfJob
 from sil.trace.facts import Fact
 from tests.sil.slurm.installed import needs_slurm
 from tests.sil.slurm.scenarios import Rigid, outcome_of

@@ -131,7 +131,7 @@ def test_events_files_name_jobs_by_their_ids(log: sil.api.logs.JobLog, tmp_path:
         "[[submission]]\njobs = '100_1'\ndependency = 'after:1001+5'\n"
     )
     events = read_events(path, log)
-    assert [each.job for each in events.commands] == [1002, 1002, 1001]
+    assert [each.job for each in events.on_jobs] == [1002, 1002, 1001]
     assert events.options == {1002: {"dependency": "after:1001+5"}}
     path.write_text("[[submission]]\njobs = '1001'\ndependency = 'afterok:100_3'\n")
     with pytest.raises(
