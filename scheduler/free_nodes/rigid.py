@@ -152,6 +152,23 @@ def _reserved_s(problem: FreeNodesProblem, starts: Sequence[Start], i: int) -> f
 RESERVED = "it has a reservation for later"
 
 
+def planned(
+    problem: FreeNodesProblem | ConsumableNodesProblem,
+    starts: Sequence[Start],
+    starts_s: Sequence[float],
+    again_s: float,
+    unplanned: str = "",
+) -> NodeSchedule:
+    """A schedule with the reserved start of each job, infinite without one; it is to be asked again."""
+
+    def why(i: int) -> str:
+        is_unplanned = unplanned and starts_s[i] == inf
+        return problem.in_line(i, starts, unplanned if is_unplanned else reserved_for(starts_s[i]))
+
+    others = AllOthers(problem.n_jobs, starts, unplanned or RESERVED, why)
+    return NodeSchedule(starts, others, again_s if again_s < inf else None)
+
+
 class Conservative:
     """Conservative backfilling: reserves for each job, delaying none before it.
 
@@ -174,7 +191,7 @@ class Conservative:
         self._reserved = Reservations()
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
-        nodes, now_s, n = problem.free_nodes, problem.now_s, problem.n_jobs
+        nodes, now_s = problem.free_nodes, problem.now_s
         if isinstance(problem, FreeNodesProblem):
             starts = problem.free_nodes.reserve(self._reserved, now_s)
             starts_s, first_s = self._reserved.of_waiting_s, self._reserved.first_reserved_s()
@@ -183,10 +200,7 @@ class Conservative:
                 self._passes = ReservingPasses(problem.free_nodes, selection_by_name(self.selection))
             starts = self._passes.starts(now_s)
             starts_s, first_s = self._passes.starts_s, self._passes.asks_again_s
-        reasons = AllOthers(
-            n, starts, RESERVED, lambda i: problem.in_line(i, starts, reserved_for(starts_s[i]))
-        )
-        return NodeSchedule(starts, reasons, first_s if first_s < inf else None)
+        return planned(problem, starts, starts_s, first_s)
 
     @property
     def reserved_s(self) -> dict[JobId, float]:

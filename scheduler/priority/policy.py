@@ -185,6 +185,7 @@ class BackfillParameters:
       if they can now.
     * `bf_min_age_reserve`: the seconds for which a job has to wait before it can delay others.
     * `reserve`: whether a reservation is for whole `nodes`, as in Slurm, or for the `parts` that a job uses.
+    * `selection`: the node selection.
     """
 
     default_queue_depth: int = 100
@@ -200,6 +201,7 @@ class BackfillParameters:
     bf_job_part_count_reserve: int = 0
     bf_min_age_reserve: int = 0
     reserve: str = "nodes"
+    selection: str = "first_fit"
 
     def __post_init__(self) -> None:
         for each in fields(self):

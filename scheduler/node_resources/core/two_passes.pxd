@@ -8,7 +8,7 @@ from scheduler.node_resources.core.timeline cimport Timeline
 
 cdef double inf
 cdef long NONE, WHOLE
-cdef int OF_USER, OF_ASSOCIATION, OF_POOL, RESERVED
+cdef Py_ssize_t RESERVED
 
 @cython.final
 cdef class TwoPassRule(StartRule):
@@ -19,14 +19,13 @@ cdef class TwoPassRule(StartRule):
     cdef long depth, most_tested, most_started
     cdef double full_interval_s, interval_s, window_s, min_age_s, full_s, cycle_s
     cdef bint plans_all
-    cdef long[::1] most
+    cdef long[::1] most, keys
     cdef long[:, ::1] counts
     cdef unsigned char[::1] stopped
     cdef void start_in_order(self, long depth, double now_s) except *
     cdef long last_that_fits(self, long x) noexcept
-    cdef long key(self, Py_ssize_t limit, long slot) noexcept
-    cdef bint is_reached(self, Py_ssize_t limit, long slot) except -1
-    cdef void count(self, Py_ssize_t limit, long slot) noexcept
+    cdef bint is_full(self, Py_ssize_t limit) except -1
+    cdef void count(self, Py_ssize_t limit) noexcept
     cdef bint is_left_out(self, long slot) except -1
     cdef void backfill(self, double now_s) except *
     cdef void hold(self, long slot, Py_ssize_t begin, Py_ssize_t after, double now_s) except *

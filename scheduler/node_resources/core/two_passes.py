@@ -17,8 +17,8 @@ from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
 from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.priority.policy import BackfillParameters
 
-OF_USER, OF_ASSOCIATION, OF_POOL, RESERVED = range(4)
-"""The limits of a cycle."""
+RESERVED = 3
+"""The limit of reservations, after those of a user, an association and a pool."""
 
 
 class TwoPassRule(StartRule):
@@ -29,9 +29,9 @@ class TwoPassRule(StartRule):
     limit or for resources of the site are left out by both; those that wait for their reservation let others
     go on.
 
-    `counts` are the jobs of each user, association or pool that a cycle has tested, and the reservations of
-    each pool, of which there may be `most`; 0 = any number. `plans_all`: whether jobs get reservations that
-    no job can delay, so that these are known.
+    By limit and key, `counts` are the jobs that a cycle has tested, or the reservations, of which there may
+    be `most`; 0 = any number. `plans_all`: whether jobs get reservations that no job can delay, so that these
+    are known.
     """
 
     def __init__(
@@ -45,17 +45,16 @@ class TwoPassRule(StartRule):
         StartRule.__init__(self)
         self.queue, self.main, self.plan, self.kinds = queue, main, plan, queue.nodes.kinds
         self.plans_all, self.full_s, self.stopped = plans_all, -inf, np.zeros(0, np.uint8)
-        self.depth, self.full_interval_s = (
-            how.default_queue_depth + 1,
-            how.sched_interval,
-        )  # one more, in Slurm
+        self.depth = how.default_queue_depth + 1  # as in Slurm
+        self.full_interval_s = how.sched_interval
         self.interval_s, self.window_s = how.bf_interval, 60.0 * how.bf_window
         self.most_tested, self.min_age_s = how.bf_max_job_test, how.bf_min_age_reserve
         self.most_started = how.bf_max_job_start or how.bf_max_job_test
         self.cycle_s = -inf if self.most_tested > 0 else inf
         most_of_user = 0 if how.bf_max_job_assoc else how.bf_max_job_user  # as in Slurm
         most = most_of_user, how.bf_max_job_assoc, how.bf_max_job_part, how.bf_job_part_count_reserve
-        self.most, self.counts = np.array(most, np.int64), np.zeros((1, len(most)), np.int64)
+        self.most, self.keys = np.array(most, np.int64), np.zeros(len(most), np.int64)
+        self.counts = np.zeros((1, len(most)), np.int64)
         self.plan.slot_s = how.bf_resolution
         self.plan.margin_s = min(how.bf_resolution, 1)  # a job that ends when another one begins delays it
         if how.reserve == "nodes":
@@ -120,37 +119,31 @@ class TwoPassRule(StartRule):
             x -= 1
         return x
 
-    def key(self, limit: int, slot: int) -> int:
-        """By what a job counts for a limit of a cycle; NONE if it does not."""
-        if limit == OF_USER:
-            return self.queue.user[slot]
-        if limit == OF_ASSOCIATION:
-            return self.queue.service.charged(slot)
-        return self.kinds.pool[self.queue.kind[slot]]
-
-    def is_reached(self, limit: int, slot: int) -> bool:
-        if self.most[limit] == 0:
+    def is_full(self, limit: int) -> bool:
+        """Whether no further job with these keys may be counted."""
+        key = self.keys[limit]
+        if self.most[limit] == 0 or key == NONE:
             return False
-        key = self.key(limit, slot)
         if key >= self.counts.shape[0]:
             self.counts = larger(self.counts, 2 * key + 1)
-        return key != NONE and self.counts[key, limit] >= self.most[limit]
+        return self.counts[key, limit] >= self.most[limit]
 
-    def count(self, limit: int, slot: int) -> None:
-        """Count a job for a limit that it has not reached."""
-        if self.most[limit] > 0 and self.key(limit, slot) != NONE:
-            self.counts[self.key(limit, slot), limit] += 1
+    def count(self, limit: int) -> None:
+        if self.most[limit] > 0 and self.keys[limit] != NONE:
+            self.counts[self.keys[limit], limit] += 1
 
     def is_left_out(self, slot: int) -> bool:
-        """Whether a cycle does not test a job; otherwise it is counted."""
-        if self.main.is_out[slot] or self.queue.service.reached(slot) != NONE:
+        """Whether a cycle does not test a job; otherwise it is counted, and `keys` are those of the job."""
+        q, keys, kind = self.queue, self.keys, self.queue.kind[slot]
+        if self.main.is_out[slot] or q.service.reached(slot) != NONE:
+            return True
+        keys[0], keys[1], keys[2] = q.user[slot], q.service.charged(slot), self.kinds.pool[kind]
+        keys[RESERVED] = keys[2]
+        if self.is_full(0) or self.is_full(1) or self.is_full(2):
             return True
         for limit in range(RESERVED):
-            if self.is_reached(limit, slot):
-                return True
-        for limit in range(RESERVED):
-            self.count(limit, slot)
-        return not self.queue.nodes.site_suffices(self.queue.kind[slot])
+            self.count(limit)
+        return not q.nodes.site_suffices(kind)
 
     def backfill(self, now_s: float) -> None:
         """A cycle. What comes after the last job that fits can start no job."""
@@ -186,7 +179,7 @@ class TwoPassRule(StartRule):
         """Test a job: it starts, or has a reservation, or neither. Returns whether it starts."""
         q, plan, rows, begin = self.queue, self.plan, self.queue.rows, self.queue.rows.n
         kind, until_s = q.kind[slot], now_s
-        if now_s - q.began_s[slot] >= self.min_age_s and not self.is_reached(RESERVED, slot):
+        if now_s - q.began_s[slot] >= self.min_age_s and not self.is_full(RESERVED):
             until_s += self.window_s
         before_s: float = nextafter(until_s, inf)
         start_s = plan.new_start_s(slot, before_s, now_s)
@@ -196,7 +189,7 @@ class TwoPassRule(StartRule):
             plan.reserve(slot, start_s)
             plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, q.ticket[slot]
             plan.n_reserved += 1
-            self.count(RESERVED, slot)
+            self.count(RESERVED)
             return False
         plan.choose(slot, now_s, now_s + q.estimate_s[slot])
         for x in range(begin, rows.n):
