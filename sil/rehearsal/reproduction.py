@@ -118,12 +118,10 @@ class Reproduction:
         off = np.abs(used[1] - used[0])
         hours = pl.DataFrame({"job_id": range(len(off)), "submission_time": edges_s[:-1], "off": 0.0})
         found = mean_difference(hours.with_columns(off=off), hours, "off")
-        near = {Measure.NEAR: self.all}
-        if self.waiting.jobs:
-            near[Measure.NEAR_WAITING] = self.waiting
         every = [
             self.all.agreement,
-            *(Agreement(each, Interval(group.near, None)) for each, group in near.items()),
+            Agreement(Measure.NEAR, Interval(self.all.near, None)),
+            Agreement(Measure.NEAR_WAITING, Interval(self.waiting.near, None) if self.waiting.jobs else None),
             Agreement(Measure.RANKS, _correlation(self._waited)),
             Agreement(Measure.DAYS, _correlation(days) if len(days) >= MIN_BLOCKS else None),
             Agreement(Measure.UTILISATION, found, float(off.max())),
@@ -131,7 +129,7 @@ class Reproduction:
         return {each.measure: each for each in every}
 
     def judged(self, use: Use) -> Judgement:
-        agreements = tuple(self.agreements[each] for each in LIMITS[use] if each in self.agreements)
+        agreements = tuple(self.agreements[each] for each in LIMITS[use])
         return Judgement(use, "all", "all", self.all.jobs, self.waiting.jobs, agreements)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sil.rehearsal.month import Month, OperatorsActs, month_of
@@ -66,8 +66,14 @@ def written(folder: Path, *rows: str, conf: str = CONF) -> tuple[Path, Path]:
     return log, slurm_conf
 
 
-def month(folder: Path, *rows: str, since: datetime | None = None, warm_up_days: float = 0.0) -> Month:
+def month(
+    folder: Path,
+    *rows: str,
+    since: datetime | None = None,
+    warm_up_days: float = 0.0,
+    is_for_slurm: bool = True,
+) -> Month:
     log, conf = written(folder, *rows)
     rules = Rules(time_zone="UTC")
-    done = OperatorsActs.beside(conf, datetime.fromisoformat("2026-01-01T00:00+00:00").tzinfo)
+    done = OperatorsActs.beside(conf, UTC) if is_for_slurm else None
     return month_of(log, read_cluster(conf), rules, done, since, warm_up_days)

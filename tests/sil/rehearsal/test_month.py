@@ -11,7 +11,7 @@ from scheduler import UserError
 from sil.rehearsal.month import LEAD_S, WAITED, Month
 from sil.slurm.submissions import commands_of
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.sacct.reader import DEPENDENT, ELIGIBLE, RESERVED, UNFINISHED
+from site_db.jobs.sacct.reader import DEPENDENT, ELIGIBLE, NAMED_NODES, RESERVED, UNFINISHED
 from tests.sil.rehearsal.months import ORIGIN_S, month, row, written
 
 FIRST = row("1", 0, 0, 1_000)
@@ -100,6 +100,18 @@ def test_jobs_wait_for_those_on_which_they_depended_from_their_submission_on(tmp
     assert number["5"] not in found.events.options, "job 1 had ended before the beginning"
     assert ELIGIBLE not in found.causes, "they are submitted when they were"
     assert found.causes[DEPENDENT] == {number["6"]}, "of any of several, it is not known which one it was"
+
+
+def test_jobs_for_built_in_schedulers_arrive_when_they_were_eligible_and_their_dependencies_are_counted(
+    tmp_path: Path,
+) -> None:
+    dependent = row("3", 2_100, 5_000, 6_000, "sbatch -d afterok:2 --nodelist n2 job.sh", eligible_s=4_500)
+    rows = (FIRST, row("4", 10, 20, 5_000), row("2", 2_000, 2_000, 4_000), dependent)
+    found = month(tmp_path, *rows, is_for_slurm=False)
+    assert arrival_s(found, "3") == 3_500.0
+    assert found.causes[ELIGIBLE] == found.causes[NAMED_NODES] == {3}
+    assert not found.events.options
+    assert any("which may start on others than in the log" in note for note in found.log.notes)
 
 
 def test_limits_of_arrays_licences_and_nodes_that_exist_are_kept_and_others_counted(tmp_path: Path) -> None:
