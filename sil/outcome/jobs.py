@@ -158,6 +158,9 @@ WORKLOAD = "w0"
 TEXTS = ("workload_name", "profile", "final_state", "allocated_resources", "metadata", "partition", LOG_ID)
 """The columns of a jobs.csv that are no numbers."""
 
+PRIORITY = "priority"
+"""With this begin columns of replays under a policy: the priority at the start, and its weighted factors."""
+
 _DRAWN = (
     *("job_id", "submission_time", "requested_number_of_resources", "requested_time", "starting_time"),
     *("finish_time", "success", "execution_time", "turnaround_time", "stretch", "waiting_time"),
@@ -223,15 +226,15 @@ def batsim_jobs(
     bound_s: float = BOUND_S,
 ) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold `bound_s`); on nodes also partition and requested_gpus; the ids of the log, if jobs have other
-    numbers; or only some `columns`. Times are seconds;
+    (threshold `bound_s`); on nodes also partition and requested_gpus; under a policy priorities; the ids of
+    the log, if jobs have other numbers; or only some `columns`. Times are seconds;
     the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
     estimate."""
     found = _columns(cut, bound_s)
     if "requested_gpus" in finished.columns:
         found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
-    if LOG_ID in finished.columns:
-        found = {**found, LOG_ID: pl.col(LOG_ID)}
+    more = (name for name in finished.columns if name == LOG_ID or name.startswith(PRIORITY))
+    found = {**found, **{name: pl.col(name) for name in more}}
     return finished.select(**{name: found[name] for name in columns or found})
 
 

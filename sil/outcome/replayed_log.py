@@ -17,6 +17,7 @@ from sil.outcome.finished_jobs import FinishedJobs, JobsFor
 from sil.outcome.invariants.checker import Capacity, Invariants
 from sil.outcome.jobs import batsim_jobs
 from sil.outcome.metrics import REFUSED
+from sil.outcome.priorities import PrioritiesAtStart
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import MeasuredJobs, ReplayStatistics
 from sil.trace.fact_columns import FactColumns
@@ -55,12 +56,13 @@ class ReplayedLog:
         is_long: bool,
         on_jobs: OnJobs | None = None,
         folder: Path | None = None,
+        priorities: PrioritiesAtStart | None = None,
     ) -> None:
         self._log = log
         self._cut = log.cut
         self._measured = log.measured
         self._scheduler = scheduler
-        self._on_jobs = on_jobs
+        self._on_jobs, self._priorities = on_jobs, priorities
         wanted = JobsFor.TABLE_AT_THE_END if may_be_late else JobsFor.TABLE
         self._jobs = FinishedJobs(log.requested, JobsFor.STATISTICS if on_jobs is None else wanted)
         self._invariants = Invariants(_capacity(log), is_long)
@@ -82,6 +84,8 @@ class ReplayedLog:
         self._invariants.add(facts)
         self._jobs.add(facts)
         self._backlog.add(facts)
+        if self._priorities is not None:
+            self._priorities.add(facts)
         if len(refused := facts.places(Fact.JOB_REFUSED)):
             self._refused.update(facts.frame(["job", "detail"], refused).iter_rows())
         if len(ready := self._jobs.ready()):
@@ -133,6 +137,8 @@ class ReplayedLog:
         if self._refused:
             ran = self._refused.keys() & set(finished["job_id"].to_list())
             self._ended_early.update((job, self._refused.pop(job)) for job in ran)
+        if self._priorities is not None and len(finished):
+            finished = self._priorities.of(finished)
         columns = self.statistics.columns if self._on_jobs is None else ()
         jobs = batsim_jobs(finished, self._cut, columns, self._bound_s)
         self.statistics.add(jobs)

@@ -21,6 +21,7 @@ from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.jobs import JOBS, SCHEDULE
+from sil.outcome.priorities import PrioritiesAtStart
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
@@ -183,7 +184,10 @@ class Replay(ReplaySettings):
         may_be_late = not isinstance(scheduler, InProcess) or not self.log.numbers_rise
         # What is loaded for one of many replays serves the others.
         is_long = not self.few_jobs or len(self.log.jobs) * FACTS_OF_A_JOB >= LONG
-        return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder)
+        policy = None if self.log.cluster is None else self.log.cluster.policy
+        has_them = on_jobs and isinstance(scheduler, InProcess) and policy and policy.multifactor
+        priorities = PrioritiesAtStart(self.log) if has_them else None
+        return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder, priorities)
 
     def _carry_out(
         self,

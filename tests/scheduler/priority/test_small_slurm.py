@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from scheduler.node_request import Node, Request
 from scheduler.node_request import Partition as Limits
 from scheduler.priority import policy as ours
+from sil.outcome.priorities import PrioritiesAtStart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
+from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog, log_on_nodes
 from site_db.jobs.records import Charged
@@ -175,7 +178,8 @@ def log_of(case: Case) -> JobLog:
 def test_each_job_starts_when_it_does_in_a_small_version_of_slurms_policies(
     scheduler: str, backfills: bool, engine: Engine, case: Case
 ) -> None:
-    facts = Replay(log_of(case), engine=engine).facts(resolve(scheduler), Path("printed"))
+    log = log_of(case)
+    facts = Replay(log, engine=engine).facts(resolve(scheduler), Path("printed"))
     refused = {job for event, job in facts.select("event", "job").iter_rows() if event == Fact.JOB_REFUSED}
     try:
         small.SmallSlurm(case.site, case.jobs, backfills).replay()
@@ -184,3 +188,8 @@ def test_each_job_starts_when_it_does_in_a_small_version_of_slurms_policies(
     assert refused == {job.number for job in case.jobs if job.is_refused}
     expected = {job.number: job.start_s for job in case.jobs if not job.is_refused}
     assert starts_of(facts) == expected
+    priorities = PrioritiesAtStart(log)
+    priorities.add(FactColumns.of(facts, facts.columns))
+    if expected:
+        found = priorities.of(pl.DataFrame({"job_id": [*expected]}))["priority"].to_list()
+        assert found == [-job.order[1] for job in case.jobs if not job.is_refused]

@@ -23,6 +23,7 @@ from scheduler.priority.policy import (
     SitePolicy,
     Weights,
 )
+from sil.outcome.jobs import JOBS, read_whole_jobs_csv
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
@@ -268,3 +269,9 @@ def test_of_jobs_that_wait_the_one_with_the_highest_priority_starts_first(tmp_pa
     log = log_on_nodes("x", rows, SiteNodes(nodes, {}, {}, policy=policy), REQUESTS, charged=CHARGED)
     starts = starts_of(replayed(log, "fcfs", Engine.COMPILED, tmp_path))
     assert sorted(starts, key=lambda job: starts[job]) == [1, 4, 3, 2]
+    for engine in (Engine.COMPILED, Engine.HARNESS):
+        Replay(log, engine=engine).run(resolve("fcfs"), tmp_path)
+        jobs = read_whole_jobs_csv(tmp_path / JOBS)
+        found = jobs.select("priority", "priority_fair_share", "priority_qos").rows()
+        third = pytest.approx(1000 / 3)
+        assert found == [(1_000, 1_000, 0), (333, third, 0), (1_000, 1_000, 0), (10_333, third, 10_000)]

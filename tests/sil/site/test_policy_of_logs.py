@@ -8,12 +8,15 @@ import polars as pl
 import pytest
 
 import sil
+from sil.experiment.log_sweep import LogSweep
+from sil.gym.backfill import Episodes
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.site.logs import LogFile
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Slicing
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import Charged
 
@@ -207,3 +210,22 @@ def test_a_policy_and_nodes_of_different_files_are_compared(folder: Path) -> Non
     ]
     for beginning in beginnings:
         assert sum(note.startswith(beginning) for note in notes) == 1, beginning
+
+
+def test_sweeps_are_under_the_policy_of_their_logs_and_have_it_in_their_digests(folder: Path) -> None:
+    conf = "PriorityWeightAge=1\nAccountingStorageEnforce={}\n"
+    dump = "Cluster - 'c'\nAccount - 'a'\nParent - 'a'\nUser - 'u':MaxJobs={}\n"
+    jobs = [(number, "u", "normal", "p", 90) for number in range(1, 4)]
+    waits, digests = [], set()
+    for enforced, most in (("none", 1), ("limits", 1), ("limits", 2)):
+        log = of_accounting(folder, *jobs, conf=conf.format(enforced), dump=dump.format(most))
+        waits.append(sil.sweep(log, "easy").table["waiting_time_mean"].to_list())
+        digests.add(LogSweep((Slicing().sliced(log),), (resolve("easy"),)).digest())
+    assert waits == [[0.0], [4_195.0], [4_195.0 / 3]]
+    assert len(digests) == 3
+
+
+def test_an_environment_refuses_a_log_with_a_policy_in_a_sentence(folder: Path) -> None:
+    log = sil.read_log(folder / "log.swf", policy=[folder / "slurm.conf", folder / "sacctmgr.cfg"])
+    with pytest.raises(sil.UserError, match="its jobs request parts of nodes, but the environment has"):
+        Episodes(log, 2, 0.0)
