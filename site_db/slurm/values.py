@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from math import inf
 from typing import NamedTuple
 
 from scheduler.messages import abbreviated
@@ -51,18 +50,12 @@ class PolicySetting(NamedTuple):
         return float(self.value)
 
     @property
-    def limit_s(self) -> float | None:
-        """A time limit in seconds; None for no limit. Raises InvalidFile."""
+    def time_s(self) -> float:
+        """Seconds, perhaps 0; infinite for no limit. Raises InvalidFile."""
         try:
-            found_s = limit_s(self.value)
+            return 0.0 if duration_s(self.value, 60) == 0 else limit_s(self.value)
         except ValueError as error:
             raise self.line.mistake(f"{self.key} of {self.of} is {error}") from None
-        return None if found_s == inf else found_s
-
-    @property
-    def time_s(self) -> float:
-        """Seconds, perhaps 0. Raises InvalidFile."""
-        return 0.0 if duration_s(self.value, 60) == 0 else self.limit_s or inf
 
     def preempt_mode(self, ignored: NotModelled) -> PreemptMode | None:
         """How jobs are preempted; None if that is not said. Raises InvalidFile."""
