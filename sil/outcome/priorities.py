@@ -14,8 +14,9 @@ from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import CODES, Fact
 from sil.workload.job_log import JobLog, user_names
 
-_ARRIVED, _STARTED = CODES[Fact.JOB_ARRIVED], CODES[Fact.RUN_STARTED]
-_KNOWN = frozenset(CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, *ENDINGS))
+_WAITS, _STARTED = [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.JOB_ELIGIBLE)], CODES[Fact.RUN_STARTED]
+_KNOWN = {*_WAITS, _STARTED, *(CODES[fact] for fact in ENDINGS)}
+"""The facts that matter, of which a job waits from those on that `_WAITS` has."""
 
 
 class PrioritiesAtStart:
@@ -44,7 +45,7 @@ class PrioritiesAtStart:
             if event not in _KNOWN or job not in self._asked:
                 continue
             slot, who, request, limit_s = self._asked[job]
-            if event == _ARRIVED:
+            if event in _WAITS:
                 if isinstance(claim := claims.of(who, request, limit_s), int):
                     service.next_claim = claim
                     service.arrives(slot, time_s)

@@ -337,9 +337,9 @@ def test_the_parameters_of_the_schedulers_are_those_of_slurm_conf_and_others_hav
     assert [note.partition("ignored: ")[2].replace(", because ", "|") for note in found.notes] == [
         f"SchedulerParameters=bf_resolution=0 of slurm.conf|{beyond}",
         f"SchedulerParameters=sched_interval=-1 of slurm.conf|{beyond}",
-        "SchedulerParameters=bf_continue= of slurm.conf|decisions take no time",
+        "SchedulerParameters=bf_continue of slurm.conf|decisions take no time",
         "SchedulerParameters=max_rpc_cnt=9 of slurm.conf|it is not modelled",
-        "SchedulerParameters=defer= of slurm.conf|it is not modelled",
+        "SchedulerParameters=defer of slurm.conf|it is not modelled",
     ]
 
 
