@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,9 +52,8 @@ def rehearse(
     from sil.runs.under_test import notes_on_slurm
 
     month, replay, schedulers = rehearsed(accounting, conf, how)
-    for note in (*month.log.notes, *notes_on_slurm(schedulers[:1] + schedulers[2:])):
-        console.print_note(note)
-    _carry_out(month, replay, schedulers, out_folder, where, as_json)
+    notes = *month.log.notes, *notes_on_slurm(schedulers[:1] + schedulers[2:])
+    _carry_out((month, replay, schedulers), notes, out_folder, where, as_json)
 
 
 def validate(
@@ -78,22 +77,18 @@ def validate(
     each partition, account and QOS. Writes validation.html, verdicts.json, starts.csv and the results of
     `sil replay`.
     """
-    if not accounting.exists():
-        console.fail(f"{accounting}: there is no such file")
     from sil.rehearsal.run import validated
     from sil.runs.under_test import notes_on_slurm
 
     month, replay, schedulers = validated(accounting, how, scheduler)
     cluster = [] if replay.slurm_statements or how.cluster is None else how.cluster.notes
-    for note in (*cluster, *month.log.notes, *notes_on_slurm(schedulers)):
-        console.print_note(note)
-    _carry_out(month, replay, schedulers, out_folder, where, as_json)
+    notes = *cluster, *month.log.notes, *notes_on_slurm(schedulers)
+    _carry_out((month, replay, schedulers), notes, out_folder, where, as_json)
 
 
 def _carry_out(
-    month: Month,
-    replay: Replay,
-    schedulers: Sequence[UnderTest],
+    what: tuple[Month, Replay, Sequence[UnderTest]],
+    notes: Iterable[str],
     out: Path | None,
     where: Execution,
     as_json: bool,
@@ -105,10 +100,13 @@ def _carry_out(
     from sil.rehearsal.run import read_rehearsal, rehearse
     from sil.rehearsal.sections import judged_title
 
+    for note in notes:
+        console.print_note(note)
+    month = what[0]
     folder = out or default_folder(month.log.name.split(".")[0])
     with progress("jobs") as bars, where.executor() as executor:
         bar = _Progress(bars, month.log.name, folder, as_json)
-        outcomes = rehearse(month, replay, schedulers, folder, executor, bar)
+        outcomes = rehearse(*what, folder, executor, bar)
     render(folder)
     console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
     found = read_rehearsal(folder)

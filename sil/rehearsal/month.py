@@ -150,11 +150,6 @@ class Month:
     warm_up_days: float
     """The days from the first submission to that of the first job that counts."""
 
-    @property
-    def recorded(self) -> pl.DataFrame:
-        """The runs of the jobs that count."""
-        return self.runs.filter("counts")
-
 
 @dataclass(frozen=True)
 class RehearsalPeriod:

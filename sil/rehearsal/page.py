@@ -70,10 +70,7 @@ def rehearsal_page(found: Rehearsal) -> Page:
         + (f" and {counted(len(found.variants), 'variant')}" if found.variants else ""),
         f"{title} of {d['log']}",
         [
-            (
-                "Jobs that count",
-                "those that were submitted after the warm-up, or waited when the replay began",
-            ),
+            ("Jobs that count", "submitted after the warm-up, or waiting when the replay began"),
             ("Details", f"charts and statistics of each replay are in {REPORT}, all starts in {STARTS}"),
         ],
         notices,

@@ -59,6 +59,7 @@ class Group:
     off_s: float = 0.0
     worst_s: float = 0.0
     """By how much starts differ, in either direction: mean and most."""
+    not_started: int = 0
 
     @property
     def agreement(self) -> Agreement:
@@ -91,7 +92,7 @@ class Reproduction:
 
     @property
     def not_started(self) -> int:
-        return int(self.jobs["replayed_s"].null_count())
+        return self.all.not_started
 
     @property
     def _waited(self) -> pl.DataFrame:
@@ -130,7 +131,8 @@ class Reproduction:
 
     def judged(self, use: Use) -> Judgement:
         agreements = tuple(self.agreements[each] for each in LIMITS[use])
-        return Judgement(use, "all", "all", self.all.jobs, self.waiting.jobs, agreements)
+        of_all = self.all.jobs, self.waiting.jobs, self.not_started
+        return Judgement(use, "all", "all", *of_all, agreements)
 
     @property
     def starts(self) -> pl.DataFrame:
@@ -147,7 +149,8 @@ class Reproduction:
         for use in LIMITS:
             yield self.judged(use)
         for group in self.groups(JUDGED):
-            yield Judgement(Use.WAITS, group.kind, group.name, group.jobs, group.jobs, (group.agreement,))
+            of_group = group.jobs, group.jobs, group.not_started
+            yield Judgement(Use.WAITS, group.kind, group.name, *of_group, (group.agreement,))
 
     @property
     def use(self) -> Use:
@@ -279,5 +282,6 @@ def _group(kind: str, name: str, jobs: pl.DataFrame) -> Group:
         jobs.select(**of_jobs, wait=column).drop_nulls() for column in ("recorded_s", "replayed_s")
     )
     difference = mean_difference(after, before, "wait") or NO_DIFFERENCE
-    worst_s = inf if jobs["later_s"].null_count() else most_s
-    return Group(kind, name, len(jobs), recorded_s, replayed_s, share, difference, mean_s, worst_s)
+    missing = jobs["later_s"].null_count()
+    off = mean_s, inf if missing else most_s, missing
+    return Group(kind, name, len(jobs), recorded_s, replayed_s, share, difference, *off)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from scheduler.messages import counted
 from sil.outcome.statistics import Interval
 from sil.report.tables import duration_text, signed_duration
 
@@ -16,6 +17,8 @@ NEAR_S = 300.0
 always allowed."""
 MIN_JOBS = 20
 """The fewest jobs of a group that is judged or compared."""
+MAX_NOT_STARTED = 0.01
+"""The largest share of jobs that do not start in the replay, for any use."""
 
 
 class Use(StrEnum):
@@ -106,9 +109,8 @@ class Agreement:
         if self.found is None:
             return f"{self.measure}: not known"
         if self.measure is Measure.WAIT:
-            return (
-                f"{self.measure}: {signed_duration(self.found)} (at most ±{duration_text(self.limit(use))})"
-            )
+            limit = duration_text(self.limit(use))
+            return f"{self.measure}: {signed_duration(self.found)} (at most ±{limit})"
         bound = "least" if self.measure in AT_LEAST else "most"
         return f"{self.measure}: {self.found.text('.3f')} (at {bound} {LIMITS[use][self.measure]:g})"
 
@@ -122,11 +124,13 @@ class Judgement:
     name: str
     jobs: int
     waiting: int
+    not_started: int
     agreements: tuple[Agreement, ...]
 
     @property
     def is_within(self) -> bool:
-        return all(each.is_within(self.use) for each in self.agreements)
+        start = self.not_started <= MAX_NOT_STARTED * self.jobs
+        return start and all(each.is_within(self.use) for each in self.agreements)
 
     @property
     def grade(self) -> Grade:
@@ -144,6 +148,7 @@ class Judgement:
         if self.jobs < MIN_JOBS:
             return [f"fewer than {MIN_JOBS} jobs"]
         few = [f"fewer than {MIN_JOBS} jobs waited"] if self.grade is Grade.NOT_JUDGED else []
+        few += [f"{counted(self.not_started, 'job')} did not start"] if self.not_started else []
         return [*few, *(each.text(self.use) for each in self.agreements)]
 
     def as_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ MEAN_S = 10 * HOUR_S
 def grade_of_waits(low_s: float, high_s: float, jobs: int = 100, worst_s: float = 1e9) -> Grade:
     difference = Interval.between((low_s + high_s) / 2, low_s, high_s)
     agreement = Agreement(Measure.WAIT, difference, worst_s, MEAN_S)
-    return Judgement(Use.WAITS, "partition", "main", jobs, jobs, (agreement,)).grade
+    return Judgement(Use.WAITS, "partition", "main", jobs, jobs, 0, (agreement,)).grade
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_few_jobs_are_not_judged_and_no_larger_difference_needs_no_interval() ->
 
 def test_a_difference_of_five_minutes_is_allowed_also_where_hardly_any_job_waits() -> None:
     agreement = Agreement(Measure.WAIT, Interval(NEAR_S, None), NEAR_S, mean=1.0)
-    assert Judgement(Use.WAITS, "all", "all", 50, 0, (agreement,)).grade is Grade.GOOD
+    assert Judgement(Use.WAITS, "all", "all", 50, 0, 0, (agreement,)).grade is Grade.GOOD
 
 
 def grades(recorded_s: list[float], replayed_s: list[float]) -> dict[str, Grade]:
@@ -79,3 +79,10 @@ def test_jobs_that_run_at_other_hours_are_told_by_the_utilisation() -> None:
     assert agreement.found is not None
     assert agreement.found.mean == pytest.approx(600 / 3_600 * 2 / 4, rel=0.05), "one too few, one too many"
     assert found.judged(Use.UTILISATION).grade is Grade.NOT
+
+
+def test_jobs_that_never_start_are_told_though_the_others_start_when_they_did() -> None:
+    for missing, grade in ((4, Grade.THIS_PERIOD), (5, Grade.NOT)):
+        found = of([HOUR_S] * N, [HOUR_S] * (N - missing))
+        assert found.judged(Use.WAITS).grade is grade, missing
+        assert f"{missing} jobs did not start" in found.judged(Use.WAITS).why
