@@ -7,9 +7,10 @@ of its time, two minutes before; what waited is submitted at the beginning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import polars as pl
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.rehearsal.submissions import REPLACED, HowSubmitted
+from sil.runs.node_events import notes_on, with_reservations
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
 from sil.settings.log_events import Events
 from sil.workload.accounting import job_numbers, jobs_of, log_of
@@ -29,10 +31,10 @@ from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.columns import RAN, RUNNING
-from site_db.jobs.sacct.reader import ELIGIBLE, heterogeneous
+from site_db.jobs.sacct.reader import ELIGIBLE, RESERVED, heterogeneous
 from site_db.jobs.sacct.times import unix_times, zone_named
 from site_db.site_file.cluster import SiteNodes
-from site_db.site_file.machine_names import fold
+from site_db.site_file.machine_names import expand, fold, patterns
 
 EVENTS, RESERVATIONS = "events.txt", "reservations.txt"
 """Files in the folder of slurm.conf."""
@@ -69,6 +71,14 @@ class OperatorsActs:
             if end_s is not None
         }
         return cls(drains, reservations, conf.parent)
+
+    def on(self, nodes: Collection[str]) -> OperatorsActs:
+        """Those on these nodes: others may be out of service for good."""
+        drains = (each for each in self.drains if {*expand(patterns(each[0]))} <= {*nodes})
+        reserved = {
+            name: each for name, each in self.reservations.items() if {*expand(patterns(each[2]))} <= {*nodes}
+        }
+        return replace(self, drains=tuple(drains), reservations=reserved)
 
     def events(self, log: JobLog, users: Mapping[str, Iterable[str]]) -> Events:
         """The acts as commands in the time of a log. Reservations are for the `users` of its jobs in them,
@@ -178,17 +188,24 @@ class RehearsalPeriod:
         return cls(max(known_s, since.timestamp() - 86_400 * warm_up_days), since.timestamp())
 
 
+class Arrivals(StrEnum):
+    """How jobs arrive."""
+
+    AS_SUBMITTED = "as submitted"  # with the options of their submission, for Slurm's controller
+    WHEN_ELIGIBLE = "when eligible"  # when they could start, for built-in schedulers
+
+
 def month_of(
     path: Path,
     cluster: SiteNodes,
     rules: Rules,
-    done: OperatorsActs | None,
+    done: OperatorsActs,
     since: datetime | None = None,
     warm_up_days: float = 0.0,
+    arrivals: Arrivals = Arrivals.AS_SUBMITTED,
 ) -> Month:
     """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
-    what operators have `done`: None if the scheduler takes nothing but jobs, which then arrive when they are
-    eligible. Raises UserError."""
+    what operators have `done`. Raises UserError."""
     tally, zone = Tally(), zone_named(rules.time_zone)
     jobs = jobs_of(path, tally, rules, RAN | {RUNNING})
     if since is not None and since.tzinfo is None:
@@ -198,13 +215,17 @@ def month_of(
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
     how = None
-    if done is not None:
+    if arrivals is Arrivals.AS_SUBMITTED:
         how = HowSubmitted(jobs, cluster.site_resources, cluster.nodes, done.reservations)
         jobs = [how.arriving(job) for job in jobs]
     jobs = sorted(jobs, key=lambda job: job.submitted_unix_s)
     numbered = dict(zip(job_numbers(jobs), jobs, strict=True))
     of_begun = {number for number, job in numbered.items() if job.line in begun}
-    events = Events() if how is None else _as_submitted(how, numbered, of_begun, tally)
+    if how is None:
+        events = _in_reservations(numbered, done.reservations, tally)
+    else:
+        events = _as_submitted(how, numbered, of_begun, tally)
+    tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
     log = log_of(path.name, jobs, tally, cluster, rules)
     runs = _runs(numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s)
     if not runs["counts"].any():
@@ -214,18 +235,28 @@ def month_of(
     causes = dict(_by_number(numbered, tally.remarked))
     if late := frozenset(number for number, job in numbered.items() if job.line in waited):
         causes[WAITED] = late
-    placed = "may start on others than in" if done is None else "get the nodes of"
+    placed = "may start on others than in" if how is None else "get the nodes of"
     beginning = _of_beginning(len(of_begun), len(late), placed)
     log = replace(
         log, notes=(*log.notes, *log.not_associated, *beginning, *_by_sbatch(numbered, events.options))
     )
-    if done is not None:
-        users: dict[str, dict[str, None]] = {}
-        for job in jobs:
-            users.setdefault(job.reservation, {})[job.user] = None
-        events = replace(done.events(log, users), arrays=events.arrays, options=events.options)
+    users: dict[str, dict[str, None]] = {}
+    for job in jobs:
+        users.setdefault(job.reservation, {})[job.user] = None
+    events = replace(done.events(log, users), arrays=events.arrays, options=events.options)
+    if how is None:
+        log = with_reservations(log, events, path)
+        log = replace(log, notes=(*log.notes, *notes_on(events)))
     warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
     return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0))
+
+
+def _in_reservations(jobs: Mapping[int, LoggedJob], names: Collection[str], tally: Tally) -> Events:
+    """The jobs that ran in reservations of these names do so again, and are no longer remarked."""
+    inside = {number: job for number, job in jobs.items() if job.reservation in names}
+    for job in inside.values():
+        tally.remarked.get(RESERVED, {}).pop(job.number, None)
+    return Events(options={number: {"reservation": job.reservation} for number, job in inside.items()})
 
 
 def _as_submitted(
@@ -241,7 +272,6 @@ def _as_submitted(
     for job in jobs.values():
         if job.line in how.dependencies and (eligible := tally.remarked.get(ELIGIBLE)):
             eligible.pop(job.number, None)
-    tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
     for what, ids in how.left_out.items():
         tally.remarked.setdefault(what, {}).update(ids)
     return Events(arrays=arrays, options=options)

@@ -20,7 +20,7 @@ from sil.experiment.replay_folder import read
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
-from sil.rehearsal.month import COLUMNS, Month, OperatorsActs, month_of
+from sil.rehearsal.month import COLUMNS, Arrivals, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.report.analysis import Analysis
 from sil.report.listing import file_name
@@ -69,13 +69,15 @@ def validated(
     if cluster is None or not cluster.nodes:
         nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
         raise UserError(f"{accounting}: recorded jobs are replayed on the nodes of their site{nodes}")
-    schedulers, done = schedulers_for_logs([scheduler], with_requests=True), None
-    for program in controllers(schedulers):
-        done = OperatorsActs()
-        if program.path is not None:
-            done = OperatorsActs.beside(program.path, zone_named(how.time_zone))
-    month = month_of(accounting, cluster, how, done, how.since, how.warm_up_days)
-    replay = Replay(month.log, events=month.events, slurm_statements=done is not None)
+    schedulers = schedulers_for_logs([scheduler], with_requests=True)
+    programs, conf = controllers(schedulers), None if how.nodes is None else Path(how.nodes)
+    conf = programs[0].path if programs else conf
+    done = OperatorsActs() if conf is None else OperatorsActs.beside(conf, zone_named(how.time_zone))
+    done, arrivals = (
+        (done, Arrivals.AS_SUBMITTED) if programs else (done.on(cluster.nodes), Arrivals.WHEN_ELIGIBLE)
+    )
+    month = month_of(accounting, cluster, how, done, how.since, how.warm_up_days, arrivals)
+    replay = Replay(month.log, events=month.events, slurm_statements=bool(programs))
     return month, replace(replay, reasons=how.reasons, slurm_step_s=how.slurm_step_s), schedulers
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sil.rehearsal.month import Month, OperatorsActs, month_of
+from sil.rehearsal.month import Arrivals, Month, OperatorsActs, month_of
 from sil.workload.settings import Rules
 from site_db.slurm_conf import read_cluster
 
@@ -71,9 +71,9 @@ def month(
     *rows: str,
     since: datetime | None = None,
     warm_up_days: float = 0.0,
-    is_for_slurm: bool = True,
+    arrivals: Arrivals = Arrivals.AS_SUBMITTED,
 ) -> Month:
     log, conf = written(folder, *rows)
     rules = Rules(time_zone="UTC")
-    done = OperatorsActs.beside(conf, UTC) if is_for_slurm else None
-    return month_of(log, read_cluster(conf), rules, done, since, warm_up_days)
+    done = OperatorsActs.beside(conf, UTC)
+    return month_of(log, read_cluster(conf), rules, done, since, warm_up_days, arrivals)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from sil.rehearsal.month import LEAD_S, WAITED, Month
+from sil.rehearsal.month import LEAD_S, WAITED, Arrivals, Month
 from sil.slurm.submissions import commands_of
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.sacct.reader import DEPENDENT, ELIGIBLE, NAMED_NODES, RESERVED, UNFINISHED
@@ -111,7 +111,7 @@ def test_jobs_for_built_in_schedulers_arrive_when_they_were_eligible_and_their_d
 ) -> None:
     dependent = row("3", 2_100, 5_000, 6_000, "sbatch -d afterok:2 --nodelist n2 job.sh", eligible_s=4_500)
     rows = (FIRST, row("4", 10, 20, 5_000), row("2", 2_000, 2_000, 4_000), dependent)
-    found = month(tmp_path, *rows, is_for_slurm=False)
+    found = month(tmp_path, *rows, arrivals=Arrivals.WHEN_ELIGIBLE)
     assert arrival_s(found, "3") == 3_500.0
     assert found.causes[ELIGIBLE] == found.causes[NAMED_NODES] == {3}
     assert not found.events.options

@@ -179,6 +179,29 @@ def test_jobs_that_differ_most_have_what_accounting_says_and_what_they_waited_fo
     assert {*grades(found).values()} == {Grade.NOT_JUDGED}
 
 
+@pytest.mark.usefixtures("in_this_process", "without_reports")
+def test_built_in_schedulers_keep_to_drains_and_reservations_that_sacctmgr_lists(tmp_path: Path) -> None:
+    """Node n1 is drained, n2 reserved, gone has left the cluster; jobs 2 and 3 need whole nodes."""
+    (tmp_path / "events.txt").write_text(
+        "NodeName|Start|End|State|Reason\n"
+        "n1|2026-01-01T00:00:00|2026-01-01T02:00:00|DRAIN|fan\ngone|2026-01-01T00:00:00|Unknown|DOWN|sold\n"
+    )
+    (tmp_path / "reservations.txt").write_text(
+        "Name|Start|End|NodeNames|Flags\ncourse|2026-01-01T00:30:00|2026-01-01T03:00:00|n2|SPEC_NODES\n"
+    )
+    rows = [
+        row("1", 0, 0, 1_000),
+        *(row(str(k), 1_500, 1_500, 20_000, node=f"n{k + 1}") for k in (2, 3)),
+        row("4", 3_600, 7_200, 9_000, node="n1"),
+        row("5", 3_700, 3_700, 5_000, node="n2", reservation="course", user="bob", minutes=60),
+    ]
+    log, conf = written(tmp_path, *rows)
+    result = succeeded("validate", "--accounting", log, "--nodes", conf, "--out", tmp_path / "out")
+    found = read_rehearsal(tmp_path / "out").reproduction
+    assert found.jobs["later_s"].to_list() == [0.0] * 4
+    assert "ran in a reservation" not in result.output
+
+
 def test_recorded_jobs_without_nodes_are_refused(tmp_path: Path) -> None:
     log, conf = written(tmp_path, row("1", 0, 0, 1_000), row("2", 2_000, 2_000, 3_000))
     sentence = the_sentence(run("validate", "--accounting", log, "--policy", conf))
