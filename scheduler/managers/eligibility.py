@@ -141,6 +141,10 @@ class Eligibility:
         ready, self._ready = self._ready, []
         return [(job, why) for job, why in ready if job in self._queued]
 
+    def is_there(self, job: int) -> bool:
+        """Whether a job has arrived and is not over."""
+        return job in self._queued or job in self._reasons
+
     def why_not(self, job: int) -> str:
         """Why a job is not eligible; empty if it is, or is over."""
         return next(reversed(self._reasons.get(job, {})), "")

@@ -17,12 +17,14 @@ from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.rigid import Conservative, Rigid
 from scheduler.free_nodes.slurm_backfill import SlurmBackfill
+from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.queues import never_fits
 from scheduler.node_request import Request
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.priority.claims import Claimant, Claims
 from scheduler.priority.policy import BackfillParameters
 from sil.runs.under_test import InProcess, UnderTest
+from sil.settings.log_events import Events
 from sil.settings.replays import Estimates
 from sil.trace.facts import SCHEMA
 from sil.trace.held import request_text
@@ -75,6 +77,8 @@ class CompiledReplay:
     """The columns of a trace that facts have."""
     how: BackfillParameters | None = None
     """The parameters of Slurm's schedulers."""
+    events: Events | None = None
+    """What keeps jobs from the queue."""
 
     @classmethod
     def of(
@@ -116,6 +120,12 @@ class CompiledReplay:
         else:
             replay, n_nodes = LoopOnNodes(jobs, queue, *by, room, self.changes), queue.nodes.n_nodes
             names = replace(names, changes=[as_fact(change) for _, change in self.changes])
+        if self.events is not None:
+            place_of = {number: place for place, number in enumerate(names.job.tolist())}
+            events = self.events.of_places(place_of)
+            failed = frozenset(place_of[job] for job in self.log.unsuccessful if job in place_of)
+            eligibility = Eligibility(events.conditions, events.arrays)
+            replay.keep_from_queue(eligibility, events.on_jobs, failed)
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s

@@ -257,7 +257,7 @@ class Replay(ReplaySettings):
             self.log, scheduler, self.estimates, ORDERS[self.order], self._notices
         )
         if not isinstance(compiled, str):
-            return compiled
+            return replace(compiled, events=self.eligibility)
         if is_auto:
             return None
         raise UserError(
@@ -274,7 +274,10 @@ class Replay(ReplaySettings):
         if len(self._notices) < len(self.changes):
             return "outages are not compiled"
         if self.eligibility is not None:
-            return "conditions of jobs are not compiled"
+            if any(event.act in ("cancel", "requeue") for event in self.eligibility.on_jobs):
+                return "cancelled and requeued jobs are not compiled"
+            if not self.log.numbers_rise:
+                return "conditions of jobs that do not arrive in order of number are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
         longest_s = LONGEST_S
         for part in self.log.parts():
@@ -329,7 +332,10 @@ class Replay(ReplaySettings):
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
         if isinstance(scheduler, InProcess) and self.eligibility is not None:
-            machine.events, machine.unsuccessful = self.eligibility, self.log.unsuccessful
+            machine.events, machine.unsuccessful = (
+                self.eligibility,
+                frozenset(map(int, self.log.unsuccessful)),
+            )
         return SiteRun(machine, Disturbances(ORDERS[self.order]), on_facts)
 
     def _managed(

@@ -87,6 +87,21 @@ class Events:
     conditions: Mapping[int, Conditions] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
 
+    def of_places(self, place_of: Mapping[int, int]) -> Events:
+        """What happens to jobs, and their conditions, with other numbers."""
+
+        def of_place(conditions: Conditions) -> Conditions:
+            parts = (
+                part._replace(on=tuple(place_of[on] for on in part.on)) for part in conditions.dependencies
+            )
+            return conditions._replace(dependencies=tuple(parts))
+
+        return Events(
+            on_jobs=tuple(event._replace(job=place_of[event.job]) for event in self.on_jobs),
+            arrays=tuple(JobArray(tuple(place_of[job] for job in x.jobs), x.at_once) for x in self.arrays),
+            conditions={place_of[job]: of_place(each) for job, each in self.conditions.items()},
+        )
+
     @property
     def only_of_slurm(self) -> list[str]:
         """Sentences on the options of submissions that only Slurm's controller reads."""

@@ -100,7 +100,7 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
         tally.remarked.pop(QUALITY, None)  # QOS are modelled
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
-    notes, cut, rows = Counter[str](), set[int](), []
+    notes, cut, rows, failed = Counter[str](), set[int](), [], list[int]()
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         within, who = partitions_of(job), Claimant(job.user, job.account, job.qos)
@@ -116,6 +116,8 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
         rows.append((number, submit_s, run_s, cpus[which], limit_s, user, which, whom))
         if run_s < used_s:
             cut.add(number)
+        if job.state != COMPLETED:
+            failed.append(number)
     of_jobs = (*sentences(notes), *tally.remarks(), *requests.ignored(), *requests.never_fit())
     return log_on_nodes(
         name,
@@ -126,6 +128,7 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
         header={"unixstarttime": f"{origin_s:.0f}"},
         notes=(*row_sentences(tally), *of_jobs, *occupancy.mistakes(cluster.nodes)),
         cut=frozenset(cut),
+        unsuccessful=failed,
         users={user: name for name, user in users.items()},
         charged=tuple(charged),
     )
@@ -193,11 +196,14 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None = None) 
     rows, comments = _rows(jobs)
     found = repaired(table_of(rows).select(LINE, *FIELDS), {}, size, rules, path)
     ids = {row.job: job.number for row, job in zip(rows, jobs, strict=True)}
+    of_number = {int(row.job): job for row, job in zip(rows, jobs, strict=True)}
     numbers = found.jobs["job"].to_list()
     table = found.jobs.with_columns(column_of((ids[number] for number in numbers), numbers))
     header = {"unixstarttime": f"{jobs[0].submitted_unix_s:.0f}", "timezonestring": "UTC"}
     kept = KeptSwf(found.rows.select(FIELDS), (*(f"; {line}" for line in comments),), _lost(jobs))
-    return JobLog(path.name, table, size, header, (*notes, *found.notes), cut=found.cut, kept=kept)
+    notes = (*notes, *found.notes)
+    failed = [number for number, job in of_number.items() if job.state != COMPLETED]
+    return JobLog(path.name, table, size, header, notes, cut=found.cut, kept=kept, unsuccessful=failed)
 
 
 def _rows(jobs: Sequence[LoggedJob]) -> tuple[list[SwfRow], list[str]]:

@@ -99,7 +99,7 @@ class JobLog:
     notes: tuple[str, ...] = ()
     part: tuple[str, ...] = ()
     cut: frozenset[int] = frozenset()
-    unsuccessful: frozenset[int] = frozenset()
+    unsuccessful: Iterable[int] = ()
     """The numbers of the jobs that failed or were cancelled while they ran, as far as the log says so."""
     measured: frozenset[int] = frozenset()
     """The numbers of the jobs that count in statistics; all do if it is empty."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from scheduler.core.arrays import Ints
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
 from sil.workload.core.swf_rows import read_rows
@@ -32,6 +33,7 @@ from site_db.jobs.swf import (
     FIELDS,
     MORE_FIELDS,
     NO_NUMBER,
+    Status,
     header_field,
     of_preceding,
     rows_of,
@@ -83,8 +85,15 @@ def read_swf(
         lines = (line.strip() for line in data.split(b"\n") if b";" in line)
         texts = tuple(line.decode("utf-8", "replace") for line in lines if line.startswith(b";"))
         fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), texts)
-    log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields)
+    failed = _unsuccessful(found.rows)
+    log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields, unsuccessful=failed)
     return log if cluster is None else _as_tasks(log, found.rows, cluster.or_one_node(size))
+
+
+def _unsuccessful(rows: pl.DataFrame) -> Ints:
+    """The numbers of jobs that failed or were cancelled."""
+    failed = rows.filter(pl.col("status").is_in([float(Status.FAILED), float(Status.CANCELLED)]))
+    return failed["job"].cast(pl.Int64).to_numpy()
 
 
 def _of_preceding(
@@ -116,7 +125,7 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
     comments: list[tuple[str, str]] = []
     sizes: set[int] = set()
     last_s, last_job, n_lines = -inf, -1, 0
-    named = []
+    named, failed = [], list[Ints]()
     with ColumnFiles(SCHEMA) as columns:
         for data in parts:
             comments += _comments(data)
@@ -135,6 +144,7 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
                 return None
             last_s, last_job = float(submit_s[-1]), int(job[-1])
             columns.add(jobs)
+            failed.append(_unsuccessful(rows))
             here = rows.filter(pl.col("preceding") > 0)
             named.append(here.select("job", "preceding", pl.col(LINE) + n_lines))
             n_lines += data.count(b"\n")
@@ -144,7 +154,8 @@ def _clean_log(path: Path, parts: Iterable[bytes], rules: Rules, processors: int
     preceding = all_named["preceding"].unique()
     there = preceding.filter(preceding.is_in(table["job"].cast(pl.Float64).implode()))
     notes = (*notes, *_of_preceding(all_named, dict(zip(there, there, strict=True))))
-    return JobLog(path.name, table, size, dict(reversed(comments)), notes, pages=pages)
+    header = dict(reversed(comments))
+    return JobLog(path.name, table, size, header, notes, pages=pages, unsuccessful=np.concatenate(failed))
 
 
 def _as_tasks(log: JobLog, rows: pl.DataFrame, cluster: SiteNodes) -> JobLog:

@@ -7,6 +7,8 @@ cdef class Facts:
     cdef readonly unsigned char[::1] event
     cdef readonly long[:, ::1] held
     cdef readonly long[::1] job, run, held_end, whole_cores, n_waiting, n_started
+    cdef readonly dict texts
+    cdef void say(self, double time_s, int event, long job, text) except *
     cdef void note(self, double time_s, int event, long job, long run, double expected_s) except *
     cdef void decided(self, double now_s, long n_waiting, long n_started) except *
     cdef void hold(self, long first, long second, long third) except *

@@ -8,7 +8,7 @@ from scheduler.core.arrays import floats, integers, larger
 
 
 class Facts:
-    """A chunk of facts in order, and of decisions.
+    """A chunk of facts in order, and of decisions. `texts` are of facts in some places.
 
     What a job that starts holds is in the rows of `held` up to its `held_end`, from place 1 on; `whole_cores`
     is that of a job that starts on whole nodes of which others have parts, else 0.
@@ -22,6 +22,7 @@ class Facts:
         self.job, self.run, self.held_end = integers(room), integers(room), integers(room + 1)
         self.whole_cores = integers(room)
         self.n_waiting, self.n_started = integers(room), integers(room)
+        self.texts = dict[int, str]()
 
     def note(self, time_s: float, event: int, job: int, run: int, expected_s: float) -> None:
         """Add a fact that holds nothing so far."""
@@ -36,6 +37,11 @@ class Facts:
         self.run[n], self.expected_s[n] = run, expected_s
         self.whole_cores[n], self.held_end[n + 1] = 0, self.held_end[n]
         self.n = n + 1
+
+    def say(self, time_s: float, event: int, job: int, text: str) -> None:
+        """Add a fact with a text."""
+        self.note(time_s, event, job, 0, 0.0)
+        self.texts[self.n - 1] = text
 
     def decided(self, now_s: float, n_waiting: int, n_started: int) -> None:
         n = self.n_decisions

@@ -4,7 +4,7 @@ from scheduler.core.queue cimport Queue
 from sil.world.core.facts cimport Facts
 
 cdef double inf
-cdef int ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED
+cdef int ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END, ALL_ENDED, CHUNK, STUCK, PAUSE, ARRIVED, STARTED, ENDED, REFUSED, INELIGIBLE, ELIGIBLE
 cdef int ACTUAL, HISTORY, CONSERVATIVE, LAST_RUNS
 cdef Py_ssize_t NONE
 cdef long PAUSE_AFTER, MAX_IDLE_ROUNDS
@@ -29,7 +29,11 @@ cdef class Loop:
     cdef const unsigned char[::1] refused
     cdef readonly Py_ssize_t n_jobs, next_job, n_unfinished
     cdef readonly double now_s
-    cdef double next_change_s, round_s, wake_up_s, wakes_s, idle_since_s
+    cdef object eligibility, acts, unsuccessful
+    cdef dict slot_of
+    cdef set are_running
+    cdef Py_ssize_t n_acts
+    cdef double act_s, eligible_s, next_change_s, round_s, wake_up_s, wakes_s, idle_since_s
     cdef long n_idle
     cdef bint round_is_due, releases_first
     cdef int[6] rank
@@ -41,6 +45,10 @@ cdef class Loop:
     cdef void carry_out(self, Py_ssize_t n_started) except *
     cdef bint refuses(self, long job) except -1
     cdef void next_job_arrives(self) except *
+    cdef void join_queue(self, Py_ssize_t job) except *
+    cdef void admit(self) except *
+    cdef void act(self) except *
+    cdef bint dismiss(self) except -1
     cdef void estimate_overdue(self) except *
     @cython.locals(may_go_on=cython.bint)
     cdef bint is_endless(self) noexcept

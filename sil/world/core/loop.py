@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from math import inf
 
 import numpy as np
@@ -12,6 +12,8 @@ from scheduler.core.codes import CONSERVATIVE, NONE
 from scheduler.core.heap import Heap
 from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
+from scheduler.managers.eligibility import Eligibility
+from scheduler.managers.eligible_jobs import never
 from sil.world.core.codes import (
     ACTUAL,
     ALL_ENDED,
@@ -19,9 +21,11 @@ from sil.world.core.codes import (
     ARRIVED,
     CHANGE,
     CHUNK,
+    ELIGIBLE,
     END,
     ENDED,
     HISTORY,
+    INELIGIBLE,
     PAUSE,
     REFUSED,
     RELEASE,
@@ -92,7 +96,20 @@ class Loop:
         self.releases_first = ranks[RELEASE] < ranks[END]
         self.first_released, self.n_released = 0, 0
         self.running, self.ended = Heap(256), integers(256)
-        self.next_change_s = inf
+        self.next_change_s, self.eligible_s, self.act_s = inf, inf, inf
+        self.eligibility: Eligibility | None = None
+
+    def keep_from_queue(
+        self,
+        eligibility: Eligibility,
+        acts: Sequence[tuple[float, int, str]],
+        unsuccessful: Container[int],
+    ) -> None:
+        """Jobs have to be eligible, and some are held or released: `acts` in order of time."""
+        self.eligibility, self.acts, self.unsuccessful = eligibility, acts, unsuccessful
+        self.n_acts, self.act_s = 0, acts[0][0] if acts else inf
+        self.slot_of: dict[int, int] = {}
+        self.are_running: set[int] = set()
 
     def next_event(self) -> int:
         """The kind of the next event, whose time becomes now; infinite if there is none."""
@@ -102,8 +119,9 @@ class Loop:
             if other == WAKE_UP:
                 time_s = self.wake_up_s
             elif other == ARRIVAL:
+                time_s = self.act_s
                 if self.next_job < self.n_jobs:
-                    time_s = self.submit_s[self.next_job]
+                    time_s = min(time_s, self.submit_s[self.next_job])
             elif other == CHANGE:
                 time_s = self.next_change_s
             elif other == END and self.releases_first:
@@ -134,6 +152,10 @@ class Loop:
             facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
             self.note_use(x)
             self.running.push(slot, now_s + self.run_s[job], q.run[slot])
+            if self.eligibility is not None:
+                self.are_running.add(job)
+                self.eligibility.begin(job, now_s)
+        self.admit()
 
     def refuses(self, job: int) -> bool:
         """Whether a job that arrives is refused for what has been submitted before."""
@@ -147,12 +169,65 @@ class Loop:
         self.next_job = job + 1
         self.n_idle = 0
         self.facts.note(self.now_s, ARRIVED, job, 0, 0.0)
+        self.n_unfinished += 1
+        if self.eligibility is None:
+            self.join_queue(job)
+            return
+        why = self.eligibility.arrive(job, self.now_s)
+        if why:
+            self.facts.say(self.now_s, INELIGIBLE, job, why)
+        else:
+            self.join_queue(job)
+        self.admit()
+
+    def join_queue(self, job: int) -> None:
+        """A job that is eligible joins the queue, or is refused."""
         if self.refused[job] or self.refuses(job):
             self.facts.note(self.now_s, REFUSED, job, 0, 0.0)
+            self.n_unfinished -= 1
+            if self.eligibility is not None:
+                self.eligibility.end(job, self.now_s, False)
             return
-        self.n_unfinished += 1
         estimate_s = self.estimates.first_s(self.limit_s[job], self.run_s[job], self.user[job])
-        self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.now_s)
+        slot = self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.now_s)
+        if self.eligibility is not None:
+            self.slot_of[job] = slot
+
+    def admit(self) -> None:
+        """Let jobs join the queue that have become eligible."""
+        if self.eligibility is None:
+            return
+        eligible = self.eligibility.eligible()
+        while eligible:
+            for job, waited_for in eligible:
+                self.facts.say(self.now_s, ELIGIBLE, job, waited_for)
+                self.join_queue(job)
+            eligible = self.eligibility.eligible()
+        self.eligible_s = self.eligibility.next_s
+
+    def act(self) -> None:
+        """Hold or release a job, unless it runs or is over."""
+        _, job, what = self.acts[self.n_acts]
+        self.n_acts += 1
+        self.act_s = self.acts[self.n_acts][0] if self.n_acts < len(self.acts) else inf
+        eligibility = self.eligibility
+        if eligibility is None or job in self.are_running or not eligibility.is_there(job):
+            return
+        was_eligible = not eligibility.why_not(job)
+        if eligibility.act(job, what, self.now_s):
+            self.queue.withdraw(self.slot_of.pop(job))
+        if what == "hold" and was_eligible:
+            self.facts.say(self.now_s, INELIGIBLE, job, eligibility.why_not(job))
+        self.admit()
+
+    def dismiss(self) -> bool:
+        """Give up the jobs that will never be eligible. Returns whether there are any."""
+        dismissed = {} if self.eligibility is None else self.eligibility.dismiss()
+        for job, why in dismissed.items():
+            self.facts.say(self.now_s, REFUSED, job, never(why))
+        self.n_unfinished -= len(dismissed)
+        self.eligible_s = inf
+        return len(dismissed) > 0
 
     def estimate_overdue(self) -> None:
         """Estimate the runs again that should have ended by now."""
@@ -183,10 +258,16 @@ class Loop:
         q, now_s = self.queue, self.now_s
         if kind == WAKE_UP:
             self.wake_up_s = inf
+            if self.eligibility is not None:
+                self.eligibility.time_passed(now_s)
             self.estimate_overdue()
             q.time_passed(now_s)
+            self.admit()
         elif kind == ARRIVAL:
-            self.next_job_arrives()
+            if self.next_job < self.n_jobs and self.submit_s[self.next_job] <= self.act_s:
+                self.next_job_arrives()
+            else:
+                self.act()
         elif kind == CHANGE:
             self.change()
         elif kind == RELEASE:
@@ -207,12 +288,16 @@ class Loop:
             self.n_idle = 0
             self.estimates.learn(self.user[job], now_s - q.began_s[slot])
             q.ended(slot, now_s)
+            if self.eligibility is not None:
+                self.are_running.discard(job)
+                self.eligibility.end(job, now_s, job not in self.unsuccessful)
+                self.admit()
 
     def note_what_is_due(self) -> None:
         """After an event, note whether a round is due, and when the queue is to be woken up."""
         if not self.round_is_due and self.queue.wants_round:
             self.round_is_due, self.round_s = True, self.now_s
-        wakes_s = self.queue.wakes_at_s()
+        wakes_s = min(self.queue.wakes_at_s(), self.eligible_s)
         if wakes_s != self.wakes_s:
             self.wakes_s, self.wake_up_s = wakes_s, max(wakes_s, self.now_s)
 
@@ -235,10 +320,13 @@ class Loop:
         while not self.is_over():
             if left < 0:
                 return PAUSE
-            n_waiting = q.n_waiting
+            n_waiting, last_s = q.n_waiting, self.now_s
             left -= 10 + n_waiting
             kind = self.next_event()
             if self.now_s == inf:
+                self.now_s = last_s
+                if self.dismiss():
+                    continue
                 return STUCK
             if kind == ROUND:
                 if q.backfilling == CONSERVATIVE:

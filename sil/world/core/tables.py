@@ -22,11 +22,12 @@ from sil.world.core.facts import Facts
 
 _SCHEMA = arrow_schema(SCHEMA)
 _EVENTS = pa.array(EVENTS.categories.to_list(), pa.large_string())
-_CODE_OF = np.array(
-    [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)] + [0],
-    np.uint8,
+_FACTS = (
+    *(Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED),
+    *(Fact.JOB_INELIGIBLE, Fact.JOB_ELIGIBLE),
 )
-"""The code of a fact in a trace, by its code in the loop: ARRIVED, STARTED, ENDED, REFUSED, CHANGED."""
+_CODE_OF = np.array([*(CODES[fact] for fact in _FACTS), 0], np.uint8)
+"""The code of a fact in a trace, by its code in the loop, of which the last is CHANGED."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,11 @@ def facts_table(
     held_end, whole_cores = np.asarray(facts.held_end)[: n + 1], np.asarray(facts.whole_cores)[:n]
     held = np.asarray(facts.held)[: held_end[-1]]
     n_tasks = np.where(whole_cores > 0, whole_cores, names.size[job])
-    codes, of_nodes, details = _CODE_OF[event], started, dict[int, str]()
+    codes, of_nodes, details = _CODE_OF[event], started, dict(facts.texts)
     if names.changes and (at := np.flatnonzero(event == CHANGED)).size:
         of_nodes, changes = started | (event == CHANGED), np.asarray(facts.run)[at].tolist()
         codes[at] = [CODES[names.changes[x][0]] for x in changes]
-        details = {int(place): names.changes[x][1] for place, x in zip(at, changes, strict=True)}
+        details |= {int(place): names.changes[x][1] for place, x in zip(at, changes, strict=True)}
     point, replication, scheduler = run
     columns: dict[str, Callable[[], pa.Array]] = {
         "point": lambda: pa.array(np.full(n, point, np.int32)),

@@ -251,3 +251,14 @@ def test_no_job_starts_before_its_conditions_are_met_nor_more_of_an_array_than_m
     facts = facts_of(log, events, scheduler, order)
     assert not len(facts.filter(pl.col("event") == Fact.FAULT)), facts["message"].drop_nulls().to_list()
     recount(log, events, facts, 10.0 if order == "batsim" else 0.0)
+
+
+@settings(max_examples=up_to(500))
+@given(cases(("hold", "release")), st.sampled_from(POLICIES), st.sampled_from(ORDERS))
+def test_both_engines_keep_the_same_jobs_from_the_queue(
+    case: tuple[JobLog, Events], scheduler: str, order: str
+) -> None:
+    log, events = case
+    replay = Replay(log, events=events, order=order, engine=Engine.COMPILED)
+    compiled = replay.facts(resolve(scheduler), Path(os.devnull))
+    assert compiled.equals(facts_of(log, events, scheduler, order))
