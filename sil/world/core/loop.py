@@ -14,6 +14,7 @@ from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
 from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.eligible_jobs import never
+from scheduler.ports import Act
 from sil.world.core.codes import (
     ACTUAL,
     ALL_ENDED,
@@ -102,7 +103,7 @@ class Loop:
     def keep_from_queue(
         self,
         eligibility: Eligibility,
-        acts: Sequence[tuple[float, int, str]],
+        acts: Sequence[tuple[float, int, Act]],
         unsuccessful: Container[int],
     ) -> None:
         """Jobs have to be eligible, and some are held or released: `acts` in order of time."""

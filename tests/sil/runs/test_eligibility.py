@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import get_args
@@ -23,6 +24,7 @@ from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 from tests.examples import up_to
+from tests.sil.runs.test_engines_on_nodes import logs as logs_on_nodes
 
 Kind = DependencyKind
 COLUMNS = ["job", "submit_s", "run_s", "processors", "estimate_s", "user"]
@@ -163,29 +165,40 @@ def test_time_until_a_job_is_eligible_is_no_lost_capacity_and_no_start_before_it
 
 
 @st.composite
-def cases(draw: st.DrawFn, acts: Sequence[Act] = get_args(Act)) -> tuple[JobLog, Events]:
-    """Logs in which most jobs have conditions, and anything may happen to some."""
+def logs(draw: st.DrawFn) -> JobLog:
     n, processors = draw(st.integers(2, 14)), draw(st.integers(1, 4))
     times_s = st.integers(0, 30).map(float)
     rows = [(draw(times_s), draw(times_s) + 1.0, draw(st.integers(1, processors + 1))) for _ in range(n)]
-    log = log_of(sorted(rows), processors, draw(st.frozensets(st.integers(1, n))))
+    return log_of(sorted(rows), processors)
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn, acts: Sequence[Act] = get_args(Act), any_logs: st.SearchStrategy[JobLog] | None = None
+) -> tuple[JobLog, Events]:
+    """Logs in which most jobs have conditions, some fail, and anything may happen to some."""
+    log = draw(logs() if any_logs is None else any_logs)
+    jobs = log.jobs["job"].to_list()
+    log, times_s = replace(log, unsuccessful=draw(st.frozensets(st.sampled_from(jobs)))), st.integers(0, 30)
     conditions = {}
-    for job in range(1, n + 1):
-        kinds = st.sampled_from([*Kind])
-        on = st.lists(st.integers(1, job - 1), min_size=1, max_size=2).map(tuple) if job > 1 else st.just(())
-        parts = draw(st.lists(st.builds(Dependency, kinds, on, st.sampled_from([0.0, 5.0])), max_size=2))
-        begin_s, held = draw(st.sampled_from([-inf, 10.0, 40.0])), draw(st.integers(0, 7)) == 0
-        conditions[job] = Conditions(tuple(parts), draw(st.booleans()), begin_s, held)
-    tasks = draw(st.lists(st.integers(1, n), unique=True))
+    for k, job in enumerate(jobs):
+        on = st.lists(st.sampled_from(jobs[:k]), min_size=1, max_size=2).map(tuple) if k else st.just(())
+        parts = st.builds(Dependency, st.sampled_from([*Kind]), on, st.sampled_from([0.0, 5.0]))
+        conditions[job] = Conditions(
+            tuple(draw(st.lists(parts, max_size=2))),
+            draw(st.booleans()),
+            draw(st.sampled_from([-inf, 10.0, 40.0])),
+            draw(st.integers(0, 7)) == 0,
+        )
+    tasks = draw(st.lists(st.sampled_from(jobs), unique=True))
     arrays = (JobArray(tuple(sorted(tasks)), draw(st.integers(1, 2))),) if tasks else ()
     submitted_s = dict(log.jobs.select("job", "submit_s").iter_rows())
     made = [
         JobEvent(submitted_s[job] + draw(times_s), job, draw(st.sampled_from([*acts])))
-        for job in draw(st.lists(st.integers(1, n), max_size=6))
+        for job in draw(st.lists(st.sampled_from(jobs), max_size=6))
     ]
-    return log, Events(
-        on_jobs=tuple(sorted(made, key=lambda event: event.at_s)), arrays=arrays, conditions=conditions
-    )
+    made.sort(key=lambda event: event.at_s)
+    return log, Events(on_jobs=tuple(made), arrays=arrays, conditions=conditions)
 
 
 def recount(log: JobLog, events: Events, facts: pl.DataFrame, later_s: float) -> None:
@@ -253,8 +266,16 @@ def test_no_job_starts_before_its_conditions_are_met_nor_more_of_an_array_than_m
     recount(log, events, facts, 10.0 if order == "batsim" else 0.0)
 
 
+def in_order_of_number(log: JobLog) -> JobLog:
+    return replace(log, jobs=log.jobs.with_columns(job=pl.int_range(1, pl.len() + 1)))
+
+
 @settings(max_examples=up_to(500))
-@given(cases(("hold", "release")), st.sampled_from(POLICIES), st.sampled_from(ORDERS))
+@given(
+    cases(("hold", "release")) | cases(("hold", "release"), logs_on_nodes().map(in_order_of_number)),
+    st.sampled_from(POLICIES),
+    st.sampled_from(ORDERS),
+)
 def test_both_engines_keep_the_same_jobs_from_the_queue(
     case: tuple[JobLog, Events], scheduler: str, order: str
 ) -> None:
