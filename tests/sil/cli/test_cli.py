@@ -76,7 +76,7 @@ def test_every_command_that_prints_a_table_can_print_json() -> None:
         for name in re.findall(r"^  ([a-z][a-z-]*) ", help_text, re.MULTILINE)
         if name not in ("workload", "slurm", "db")
     }
-    assert len(commands) == 38
+    assert len(commands) == 39
     with_json = {name for name in commands if "\n  --json" in sil(*name.split(), "--help").stdout}
     assert commands - with_json == without_tables
 
