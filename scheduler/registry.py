@@ -123,6 +123,11 @@ class SchedulerSpec:
     source: SchedulerSource | None = None
 
     @property
+    def is_for_requests(self) -> bool:
+        """Whether it is built in, and for nodes of which jobs request parts."""
+        return self.target == ON_FREE_NODES["slurm_backfill"]
+
+    @property
     def key(self) -> str:
         """A key that is equal for names that denote the same scheduler with the same parameters."""
         return f"{self.target}{sorted(self._given)}"

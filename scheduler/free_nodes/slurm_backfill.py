@@ -42,10 +42,7 @@ class SlurmBackfill:
 
     def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
         if isinstance(problem, FreeNodesProblem):
-            raise UserError(
-                "slurm_backfill schedules nodes with CPUs, and there are identical processors; name the "
-                "nodes, as in --nodes slurm.conf, or give a policy"
-            )
+            raise UserError("slurm_backfill schedules nodes with CPUs, and not identical processors")
         nodes = problem.free_nodes
         if self._passes is None or self._passes.state is not nodes:
             how = self.parameters(None if nodes.claims is None else nodes.claims.policy)

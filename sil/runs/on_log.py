@@ -244,6 +244,14 @@ class Replay(ReplaySettings):
                     f"{given('--scheduler', 'slurm')}, or leave it out"
                 )
         for scheduler in schedulers:
+            if (
+                self.log.cluster is None
+                and isinstance(scheduler, InProcess)
+                and scheduler.spec.is_for_requests
+            ):
+                raise scheduler.spec.unusable(
+                    f" is for nodes with CPUs; name them with {given('--nodes', 'slurm.conf')}"
+                )
             self._compiled(scheduler)
 
     def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:

@@ -12,6 +12,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from scheduler import UserError
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Node, Partition, Request
 from scheduler.priority.policy import (
     Association,
@@ -21,11 +25,13 @@ from scheduler.priority.policy import (
     SitePolicy,
     Weights,
 )
+from scheduler.registry import resolve as resolve_spec
+from scheduler.rules import in_detail
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.replays import Engine, Estimates
+from sil.settings.replays import Asking, Engine, Estimates
 from sil.trace.facts import Fact
-from sil.workload.job_log import JobLog, log_on_nodes
+from sil.workload.job_log import SCHEMA, JobLog, log_on_nodes
 from site_db.jobs.records import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
@@ -188,3 +194,24 @@ def test_the_parameters_are_those_of_slurm_conf_unless_the_name_of_the_scheduler
             for name in ("slurm_backfill", "slurm_backfill(bf_interval=9)")
         ]
         assert found == [20, 9]
+
+
+def test_a_job_waits_for_its_reservation_or_since_no_cycle_has_planned_it() -> None:
+    state = ConsumableNodes([Node(2)])
+    scheduler = resolve_spec("slurm_backfill(bf_max_job_test=1)").make()
+    for number, cores, arrival_s in ((1, 1, 0.0), (2, 2, 1.0), (3, 2, 2.0)):
+        request = Request(1, cores)
+        job = Job(JobId(number), "rigid", arrival_s, estimate_s=100.0, n_tasks=1, request=request)
+        state.wait(job, request, 100.0)
+        if number == 1:
+            (start,) = scheduler.schedule(ConsumableNodesProblem(0.0, state)).starts
+            state.start(RunId(0), job.id, start, 0.0)
+    reasons = scheduler.schedule(ConsumableNodesProblem(40.0, state)).wait_reasons
+    assert in_detail(reasons, 0) == "reserved for 100 s"
+    assert in_detail(reasons, 1).startswith("it does not fit on the nodes, or would delay jobs that were")
+
+
+def test_identical_processors_are_refused_with_what_to_do() -> None:
+    log = JobLog("log", pl.DataFrame([(1, 0.0, 1.0, 1, 1.0, 1)], SCHEMA, orient="row"), 1)
+    with pytest.raises(UserError, match="is for nodes with CPUs; name them with nodes=.slurm.conf"):
+        Replay.checked(log, Asking(), [resolve("slurm_backfill")])

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
+from scheduler.node_request import Node, Partition, Request
 from sil.outcome.jobs import JOBS
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
@@ -25,8 +26,10 @@ from sil.slurm.running import credential_used
 from sil.trace.facts import TRACE, Fact
 from sil.trace.held import MACHINES_AS_TEXT
 from sil.trace.reading import read_facts
+from sil.workload.job_log import log_on_nodes
 from sil.workload.lublin import Lublin
 from sil.workload.swf_writing import write_swf
+from site_db.site_file.cluster import SiteNodes
 from tests.commands import sil, the_sentence
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, Row, log_of
@@ -82,6 +85,28 @@ def test_it_starts_jobs_when_easy_does_but_for_the_time_it_takes(tmp_path: Path)
     assert len(slurm) == len(log.jobs)
     later_s = slurm["time_s"] - easy["time_s"]
     assert (later_s.abs() <= 10.0).mean() > 0.8, later_s.to_list()
+
+
+def test_slurm_backfill_starts_jobs_when_the_controller_does_but_for_the_time_it_takes(
+    tmp_path: Path,
+) -> None:
+    """The controller takes a second at each end of a run, and up to an interval before a cycle."""
+    rng, n_jobs = np.random.default_rng(1), 36
+    nodes = {f"n{n}": Node(4, partitions=frozenset({"p"})) for n in range(1, 17)}
+    cluster = SiteNodes(nodes, {"p": Partition("p")}, {}, has_memory=False)
+    requests = [Request(int(2 ** rng.integers(0, 5)), 4) for _ in range(n_jobs)]
+    limits_s = 60.0 * rng.choice([1, 2, 5, 10, 20], n_jobs)
+    runs_s = np.ceil(limits_s * rng.uniform(0.1, 1.0, n_jobs))
+    jobs = [
+        (k + 1, 30.0 * k, runs_s[k], 4 * request.chunks, limits_s[k], 1, k)
+        for k, request in enumerate(requests)
+    ]
+    replay = Replay(log_on_nodes("log", jobs, cluster, requests), engine=Engine.HARNESS)
+    quick = "SchedulerParameters=bf_interval=5,batch_sched_delay=0,bf_window_linear=1"
+    names = f"slurm ({quick})", "slurm_backfill(bf_interval=5)", "conservative"
+    slurm, same, other = (starts_under(name, replay, tmp_path)["time_s"].to_numpy() for name in names)
+    assert (abs(same - slurm) <= 60.0).mean() > 0.9, same - slurm
+    assert (abs(other - slurm) <= 60.0).mean() < 0.7, other - slurm
 
 
 def test_the_cpus_of_an_operators_nodes_are_the_processors(tmp_path: Path) -> None:
