@@ -213,5 +213,5 @@ def test_a_job_waits_for_its_reservation_or_since_no_cycle_has_planned_it() -> N
 
 def test_identical_processors_are_refused_with_what_to_do() -> None:
     log = JobLog("log", pl.DataFrame([(1, 0.0, 1.0, 1, 1.0, 1)], SCHEMA, orient="row"), 1)
-    with pytest.raises(UserError, match="is for nodes with CPUs; name them with nodes=.slurm.conf"):
+    with pytest.raises(UserError, match=r"is for nodes with CPUs; name them with nodes=.slurm\.conf"):
         Replay.checked(log, Asking(), [resolve("slurm_backfill")])
