@@ -136,6 +136,7 @@ KNOWN_NODES = "known-nodes"
 ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
 NODES_FREE = "nodes-free"
 WITHIN_LIMITS = "within-limits"
+OUTSIDE_RESERVATIONS = "outside-reservations"
 SOCIAL_CONTRACT = "social-contract"
 
 RIGHT_KIND = "right-kind"
@@ -184,6 +185,7 @@ RULES_OF = {
     | {
         NODES_FREE: "a job gets nodes that are free, and each node goes to one job",
         WITHIN_LIMITS: "no start exceeds a limit of the site's policy",
+        OUTSIDE_RESERVATIONS: "no start is expected to be in a reservation of others, or outside its own one",
     }
     | RULES_OF_CONDUCT,
     Kind.TIME_SHARED: _OF_A_NODE_SCHEDULE

@@ -146,6 +146,23 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             binds and service.exceeds(limit, amount) for limit, amount, binds in service.table(claim)
         )
 
+    def in_the_way(self, i: int, now_s: float) -> dict[int, str]:
+        """The nodes on which waiting job i cannot start now because of a reservation, and which one, in
+        words."""
+        calendar, kinds = self.queue.calendar, self.nodes.kinds
+        if not calendar.n:
+            return {}
+        own, until_s = kinds.own(self.waiting.request_of(i)[0]), now_s + self.waiting.estimate_s(i)
+        of_node = ((n, calendar.in_the_way(own, n, now_s, until_s)) for n in range(self.n_nodes))
+        return {
+            n: f"its reservation {calendar.names[b]}, from {calendar.start_s[b]:,.10g} to "
+            f"{calendar.end_s[b]:,.10g} s"
+            if own >> b & 1
+            else f"reservation {calendar.names[b]}, which begins at {calendar.start_s[b]:,.10g} s"
+            for n, b in of_node
+            if b != NONE
+        }
+
     def set_in_order(self, now_s: float) -> None:
         self.queue.set_in_order(now_s)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,14 @@ from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
 from scheduler.priority.claims import Claimant
 from scheduler.problem import Running, SchedulingProblem, first_violation
-from scheduler.rules import NODES_FREE, WITHIN_LIMITS, AllOthers, Kind, Violation
+from scheduler.rules import (
+    NODES_FREE,
+    OUTSIDE_RESERVATIONS,
+    WITHIN_LIMITS,
+    AllOthers,
+    Kind,
+    Violation,
+)
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:
@@ -108,6 +116,12 @@ class ConsumableNodesProblem(SchedulingProblem):
         standing = Standing(self.free_nodes)
         for start in starts:
             standing.take(start.job)
+        if self.free_nodes.queue.calendar.n:
+            room = self.room()
+            for start in starts:
+                room.take(start)
+            if (why := room.reserved(i)) is not None:
+                otherwise = f"{why}; {otherwise}"
         return f"{standing.priority(i)}{standing.limit(i) or otherwise}"
 
     def room(self, selection: str = "first_fit") -> ConsumableRoom:
@@ -123,6 +137,14 @@ class ConsumableNodesProblem(SchedulingProblem):
             kind, chunks = self.free_nodes.waiting.request_of(i)
             if (limit := standing.limit(i)) is not None:
                 return Violation(WITHIN_LIMITS, job.id, f"job {job.id} cannot start: {limit}")
+            shut = self.free_nodes.in_the_way(i, self.now_s) if self.free_nodes.queue.calendar.n else {}
+            if (n := next((n for n in nodes if n in shut), None)) is not None:
+                until_s = self.now_s + self.free_nodes.waiting.estimate_s(i)
+                message = (
+                    f"job {job.id} cannot start on node {n}, where it is expected to run until "
+                    f"{until_s:,.10g} s: there is {shut[n]}"
+                )
+                return Violation(OUTSIDE_RESERVATIONS, job.id, message)
             standing.take(i)
             lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
             if lacking is not None:
@@ -206,19 +228,56 @@ class ConsumableRoom:
         self._nodes = problem.free_nodes.nodes.alongside()
         self._placement = Placement(self._nodes, selection_by_name(selection))
         self._standing = Standing(problem.free_nodes)
-        self.limit = self._standing.limit
+
+    def limit(self, i: int) -> str | None:
+        """The limit for which job i has to wait, or its own reservation, whatever is free otherwise."""
+        limit = self._standing.limit(i)
+        if limit is None and self._nodes.kinds.own(self._waiting.request_of(i)[0]):
+            limit = self.reserved(i)
+        return limit
+
+    def reserved(self, i: int) -> str | None:
+        """The reservation for which job i has to wait, in words; None if it does not, or does not fit
+        anyway."""
+        shut, (kind, chunks) = self._shut_for(i), self._waiting.request_of(i)
+        with self._without(i) as fits:
+            if fits or not shut:
+                return None
+        if self._nodes.kinds.own(kind) or self._nodes.fits(kind, chunks):
+            there = [n for n in shut if self._nodes.state.fit[kind, n]]
+            return f"it waits for {shut[min(there or shut)]}"
+        return None
+
+    def _shut_for(self, i: int) -> dict[int, str]:
+        return self._problem.free_nodes.in_the_way(i, self._problem.now_s)
+
+    def _without(self, i: int) -> AbstractContextManager[bool]:
+        """Whether job i fits; within this context, nothing of its kind does where a reservation is in the
+        way."""
+        shut, request = self._shut_for(i), self._waiting.request_of(i)
+        if not shut:
+            return nullcontext(self._nodes.fits(*request))
+        return self._nodes.keeping_out(*request, np.array([*shut]))
 
     def fits(self, i: int) -> bool:
-        return self.limit(i) is None and self._nodes.fits(*self._waiting.request_of(i))
+        with self._without(i) as fits:
+            return fits and self.limit(i) is None
 
     def requests(self) -> list[tuple[int, int, int]]:
-        """A key of the request of each job, equal for equal requests; under a policy each has its own."""
+        """A key of the request of each job, equal for equal requests; under a policy each has its own, as
+        where nodes are reserved."""
         columns = self._waiting.kinds, self._waiting.chunks, self._standing.keys
+        if self._problem.free_nodes.queue.calendar.n:
+            columns = *columns[:2], self._waiting.slots
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def sentence(self, i: int) -> str:
         """The limit that job i has reached; or what it requests, and what is free. First its priority."""
-        why = self.limit(i) or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+        why = (
+            self.limit(i)
+            or self.reserved(i)
+            or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
+        )
         return f"{self._standing.priority(i)}{why}"
 
     def take(self, start: Start) -> None:
@@ -228,7 +287,8 @@ class ConsumableRoom:
         self._nodes.take(kind, rows_of(start.shares))
 
     def start(self, i: int) -> Start:
-        used = self._placement.place(*self._waiting.request_of(i))
+        with self._without(i):
+            used = self._placement.place(*self._waiting.request_of(i))
         if used is None:
             raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {self.sentence(i)}")
         self._standing.take(i)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from types import TracebackType
 
@@ -53,6 +54,20 @@ class NodeResources(DescribedNodes):
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
         return self.state.fits(kind, chunks)
+
+    @contextmanager
+    def keeping_out(self, kind: int, chunks: int, which: Ints) -> Iterator[bool]:
+        """Within this context, no chunk of this kind fits on some nodes; yields whether that many fit."""
+        self.fits(kind, chunks)
+        fit, total = np.asarray(self.state.fit)[kind], np.asarray(self.state.total)
+        before = fit[which]
+        fit[which] = 0
+        total[kind] -= before.sum()
+        try:
+            yield self.fits(kind, chunks)
+        finally:
+            fit[which] = before
+            total[kind] += before.sum()
 
     def where_fits(self, kind: int) -> Ints:
         """The nodes on which a chunk fits, as of the last `fits`."""

@@ -15,7 +15,7 @@ from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.progress import TerminalProgress, progress
-from sil.declared import AS_JSON, Settings
+from sil.declared import AS_JSON, Setting, Settings
 from sil.report.analysis import Analysis
 from sil.settings.replays import Asking, Estimates, ReplaySettings
 from sil.site.logs import OfPart, OfPeriod
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 class ReplayOptions(OfPart, ReplaySettings):
     """Which jobs are replayed, and how.
 
-    * `events`: TOML file of arrays, dependencies, begin times, holds and cancellations, and on nodes of
-      drains, outages and reservations, which take place at their times.
+    * `events`: TOML file of drains, outages and reservations of nodes, and of arrays, dependencies, begin
+      times, holds and cancellations; or the output of `scontrol show reservation`. May be repeated.
     """
 
-    events: Path | None = None
+    events: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +87,7 @@ def replay(
     from sil.experiment.replay_folder import REPORT, render
     from sil.outcome.metrics import REFUSED
     from sil.outcome.refused_and_failed import IF_RESUBMITTED
+    from sil.runs.node_events import with_reservations
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED
     from sil.settings.decision_costs import check_decision_cost
@@ -100,8 +101,9 @@ def replay(
     _print_notes([chosen], schedulers, how, Varied(load=[how.load or 1.0], estimates=[how.estimates]))
     analysis.check(chosen.span_s / 86_400)
     events = Events()
-    if how.events is not None:
-        events = _events_for(schedulers, how.events, chosen, how.load)
+    if how.events:
+        events = _events_for(schedulers, how, chosen)
+        chosen = with_reservations(chosen, events, how.events[0])
     run = Replay.of(chosen, how, events=events)
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()
@@ -128,29 +130,30 @@ def replay(
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
-def _events_for(schedulers: Sequence[UnderTest], path: Path, log: JobLog, load: float | None) -> Events:
-    """The events of a file. Raises UserError if they do not suit the schedulers or the log."""
+def _events_for(schedulers: Sequence[UnderTest], how: ReplayOptions, log: JobLog) -> Events:
+    """The events of the files. Raises UserError if they do not suit the schedulers or the log."""
+    from sil.runs.node_events import notes_on
     from sil.runs.under_test import InProcess, SlurmProgram
-    from sil.settings.events_file import read_events
+    from sil.settings.events_file import events_in
 
-    if load is not None:
-        raise UserError(f"--load moves the submissions of jobs, and not the times in {path}; leave one out")
-    events = read_events(path, log)
+    files = how.events or []
+    if how.load is not None:
+        raise UserError(f"--load moves the submissions of jobs, and not the times in {files[0]}; leave one out")
+    events = events_in(files, log)
     others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
     for each in others:
         if not isinstance(each, InProcess) or each.has_own_queue:
             raise UserError(
-                f"scheduler '{each.label}' has its own queue, and no commands for the events of {path}; "
+                f"scheduler '{each.label}' has its own queue, and no commands for the events of {files[0]}; "
                 f"leave that scheduler or --events out"
             )
     if others and events.on_nodes and log.cluster is None:
         raise UserError(
-            f"{path} has events on nodes, and the processors of {log.name} are no nodes for "
+            f"{files[0]} has events on nodes, and the processors of {log.name} are no nodes for "
             f"'{others[0].label}'; give these with --nodes, or name slurm alone"
         )
-    if others:
-        for note in events.only_of_slurm:
-            console.print_note(note)
+    for note in (*events.notes, *((*events.only_of_slurm, *notes_on(events)) if others else ())):
+        console.print_note(note)
     return events
 
 

@@ -15,6 +15,7 @@ from sil.outcome import finished_jobs
 from sil.outcome.backlog import Backlog
 from sil.outcome.finished_jobs import FinishedJobs, JobsFor
 from sil.outcome.invariants.checker import Capacity, Invariants
+from sil.outcome.invariants.reservations import KeptFromNodes
 from sil.outcome.jobs import batsim_jobs
 from sil.outcome.metrics import REFUSED
 from sil.outcome.priorities import PrioritiesAtStart
@@ -66,6 +67,7 @@ class ReplayedLog:
         wanted = JobsFor.TABLE_AT_THE_END if may_be_late else JobsFor.TABLE
         self._jobs = FinishedJobs(log.requested, JobsFor.STATISTICS if on_jobs is None else wanted)
         self._invariants = Invariants(_capacity(log), is_long)
+        self._nodes = KeptFromNodes(() if log.cluster is None else (*log.cluster.nodes,))
         self._rule_broken: str | None = None
         self._n_arrived = 0
         self._refused: dict[int, str] = {}
@@ -82,6 +84,7 @@ class ReplayedLog:
         """Add the next facts, with at least these COLUMNS."""
         facts = FactColumns(table)
         self._invariants.add(facts)
+        self._nodes.add(facts)
         self._jobs.add(facts)
         self._backlog.add(facts)
         if self._priorities is not None:
@@ -105,7 +108,8 @@ class ReplayedLog:
     def results(self, all_facts: Callable[[], pl.DataFrame]) -> Results:
         """The results, after the end. For `all_facts` see `Invariants`."""
         fault, refused = self._rule_broken, None
-        if fault is None and (violation := self._invariants.first_violation(all_facts)) is not None:
+        violation = self._nodes.violation or self._invariants.first_violation(all_facts)
+        if fault is None and violation is not None:
             fault = f"{self._scheduler}: the trace breaks the invariant {violation.rule}: {violation.message}"
         were_refused, were_ended = self._of_measured(self._refused), self._of_measured(self._ended_early)
         n_arrived = len(self._measured) or self._n_arrived

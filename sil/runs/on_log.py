@@ -164,7 +164,8 @@ class Replay(ReplaySettings):
 
         with blamed([scheduler]):
             compiled = self._compiled(scheduler)
-            compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
+            columns = (*COLUMNS, "expected_s") if self.changes else COLUMNS
+            compiled = None if compiled is None else replace(compiled, columns=columns)
             self._carry_out(scheduler, compiled, take, printed, attempt._replace(report=FIRST.report))
             replayed.end()
             return replayed.results(lambda: as_frame(facts, COLUMNS))

@@ -7,7 +7,8 @@ number. Times and numbers become those of the replay here; who carries the event
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -20,6 +21,7 @@ from scheduler.managers.eligibility import Conditions, Dependency, DependencyKin
 from scheduler.messages import counted
 from scheduler.ports import Act
 from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated, jobs_in
+from sil.settings.reservations_file import is_of_scontrol, reservations_in
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.formats import is_whole
@@ -124,8 +126,22 @@ class EventsFile(Table):
 
 
 def read_events(path: Path, log: JobLog) -> Events:
-    """The events of a file, for a log. Raises InvalidFile with file and line."""
+    """The events of a file in TOML, for a log. Raises InvalidFile with file and line."""
     return events_of(read(path, EventsFile), log, path)
+
+
+def events_in(files: Sequence[Path], log: JobLog) -> Events:
+    """The events of a file in TOML, and reservations of others, as `scontrol` prints them. Raises InvalidFile
+    with file and line."""
+    in_toml = [path for path in files if not is_of_scontrol(path)]
+    if len(in_toml) > 1:
+        raise UserError(f"{in_toml[1]}: {in_toml[0]} has events, too; write them all into one file")
+    found, notes = read_events(in_toml[0], log) if in_toml else Events(), list[str]()
+    origin_s, on_nodes = unix_start_s(log.header.get("unixstarttime", "")), list(found.on_nodes)
+    for path in dict.fromkeys(each for each in files if each not in in_toml):
+        on_nodes += reservations_in(path, origin_s, log.zone, notes)
+    on_nodes.sort(key=lambda event: event.at_s)
+    return replace(found, on_nodes=tuple(on_nodes), notes=tuple(notes))
 
 
 def _other_than_a_dependency(text: str) -> str | None:

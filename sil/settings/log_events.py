@@ -86,6 +86,8 @@ class Events:
     options: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     conditions: Mapping[int, Conditions] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What of the files is not modelled, a sentence each."""
 
     def of_places(self, place_of: Mapping[int, int]) -> Events:
         """What happens to jobs, and their conditions, with other numbers."""

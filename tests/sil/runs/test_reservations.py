@@ -4,6 +4,8 @@ it must not be, as counted from the facts."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,15 +14,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import UserError
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Placer
+from scheduler.model import NodeSchedule, Start
 from scheduler.node_request import Node, Partition, Request
-from sil.runs.node_events import with_reservations
+from scheduler.node_set import NodeSet
+from scheduler.rules import AllOthers
+from sil.outcome.invariants.reservations import COLUMNS, KeptFromNodes
+from sil.runs.node_events import notes_on, with_reservations
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.settings.events_file import events_in
 from sil.settings.log_events import Events, NodeEvent, NodesReserved, NodesUpdated
 from sil.settings.replays import Engine
+from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.held import intervals_in, request_of
 from sil.workload.job_log import JobLog, log_on_nodes
+from sil.world.failures import as_fact
+from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 
@@ -228,3 +240,153 @@ def recount(facts: pl.DataFrame, log: JobLog) -> None:
                     assert nodes <= reserved
                 elif name != own:
                     assert until_s <= start_s or end_s <= time_s or not nodes & reserved
+
+
+class StartsAnything:
+    """Starts each job on the first nodes, whatever is reserved."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        starts = []
+        for i, job in enumerate(problem.jobs[:1]):
+            assert job.request is not None
+            nodes = NodeSet.of(range(job.request.chunks))
+            starts.append(Start(i, nodes, problem.now_s + problem.free_nodes.waiting.estimate_s(i)))
+        return NodeSchedule(tuple(starts), AllOthers(problem.n_jobs, tuple(starts), "later"))
+
+
+class StartsWhatFits:
+    """A pass of a plug-in: the problem says what fits where no reservation is in the way."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        for i in range(problem.n_jobs):
+            if placer.fits(i):
+                placer.start(i)
+        return placer.schedule("it does not fit")
+
+
+def test_a_plug_in_that_starts_a_job_into_a_reservation_is_told_the_rule_the_job_and_the_time() -> None:
+    found = facts_of([Job(0, 50, 1), Job(50, 60, 1)], f"{__name__}:StartsAnything", MAINT)
+    (fault,) = found.filter(pl.col("event") == Fact.FAULT).select("time_s", "detail", "job", "message").rows()
+    assert fault[:3] == (50.0, "outside-reservations", 2)
+    assert "until 110 s: there is reservation maint1, which begins at 100 s" in fault[3]
+
+
+def test_a_plug_in_sees_what_fits_where_no_reservation_is_in_the_way() -> None:
+    part = MAINT._replace(nodes="n1")
+    jobs = [Job(0, 150, 1), Job(0, 150, 1), Job(1, 20, 1)]
+    found = starts(facts_of(jobs, f"{__name__}:StartsWhatFits", part))
+    assert found == {1: 0.0, 2: 150.0, 3: 1.0}
+    late = facts_of(
+        [Job(10, 150, 1)], f"{__name__}:StartsWhatFits", part, part._replace(nodes="n2", name="r")
+    )
+    assert starts(late) == {1: 200.0}
+
+
+def checked(facts: pl.DataFrame) -> str | None:
+    follower = KeptFromNodes([f"n{k}" for k in range(1, 5)])
+    follower.add(FactColumns.of(facts, COLUMNS))
+    return None if follower.violation is None else follower.violation.message
+
+
+def test_the_checker_finds_runs_that_were_moved_into_a_reservation_or_onto_a_drained_node() -> None:
+    drain = NodesUpdated(5.0, "n1", "DRAIN"), NodesUpdated(90.0, "n1", "RESUME")
+    course = NodesReserved(0.0, "course", 100.0, 200.0, "n2", users=OF_ALL)
+    facts = facts_of([Job(10, 50, 1), Job(20, 60, 1, reservation="course")], "easy", course, *drain)
+    assert checked(facts) is None
+    is_start = pl.col("event") == Fact.RUN_STARTED
+
+    def moved(job: int, time_s: float, node: int) -> str:
+        there = pl.Series([[{"first": node, "last": node}]], dtype=facts.schema["machines"])
+        which = is_start & (pl.col("job") == job)
+        changed = facts.with_columns(
+            time_s=pl.when(which).then(time_s).otherwise("time_s"),
+            machines=pl.when(which).then(pl.lit(there).first()).otherwise("machines"),
+        )
+        return str(checked(changed))
+
+    assert moved(1, 10.0, 0) == "job 1 starts at 10 s on n1, which is drained"
+    assert moved(1, 60.0, 1) == "job 1 starts at 60 s for 50 s on n2, in reservation course from 100 s on"
+    assert moved(2, 99.0, 1).endswith("outside of its reservation course, from 100 s to 200 s")
+    assert moved(2, 150.0, 1).endswith("outside of its reservation course, from 100 s to 200 s")
+    assert moved(2, 100.0, 2).endswith("outside of its reservation course, from 100 s to 200 s")
+
+
+@pytest.mark.parametrize("engine", [Engine.COMPILED, Engine.HARNESS])
+def test_a_replay_that_breaks_a_reservation_has_a_fault(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Seeded fault: the facts say that the maintenance begins earlier than the schedulers were told."""
+    for module in ("sil.world.harness", "sil.runs.compiled"):
+        monkeypatch.setattr(f"{module}.as_fact", lambda event: as_fact(event._replace(start_s=60.0)))
+    replay = replay_of([Job(0, 80, 1)], MAINT, engine=engine)
+    fault = replay.results(resolve("easy"), tmp_path / "printed").fault
+    assert "no-start-where-nodes-are-drained-or-reserved: job 1 starts at 0 s for 80 s" in str(fault)
+
+
+def test_reasons_name_the_reservation_that_a_job_waits_for() -> None:
+    replay = replay_of([Job(0, 150, 1)], MAINT, engine=Engine.HARNESS)
+    facts = replace(replay, reasons=True).facts(resolve("easy"), Path("/dev/null"))
+    (reason,) = facts.filter(pl.col("event") == Fact.PASSED_OVER)["detail"]
+    expected = "it waits for reservation maint1, which begins at 100 s; reserved for 200 s"
+    assert reason == f"first of the queue: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "events", "sentence"),
+    [
+        ([Job(0, 9, reservation="r")], [], "names reservation 'r', which is not among the reservations"),
+        ([Job(0, 9, reservation="r")], [MAINT._replace(name="r")], "which is for root, and is of user"),
+        ([Job(0, 9, reservation="r")], [MAINT._replace(name="r", at_s=5.0)], "which is known from 5 s on"),
+        ([Job(0, 9)], [MAINT._replace(nodes="n[1-7]")], "reservation 'maint1': there is no node 'n3'"),
+        ([Job(0, 9)], [MAINT, MAINT._replace(nodes=1)], "n_nodes is 1, and 0 nodes of 2"),
+        ([Job(0, 9)], [NodesUpdated(0.0, "x", "DRAIN")], "State=DRAIN: there is no node 'x'"),
+    ],
+)
+def test_events_that_nobody_can_carry_out_are_refused(
+    jobs: list[Job], events: list[NodeEvent], sentence: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        facts_of(jobs, "easy", *events)
+    assert sentence in str(caught.value)
+
+
+def test_a_number_of_nodes_are_the_last_ones_that_no_other_reservation_has_then() -> None:
+    two = NodesReserved(0.0, "two", 100.0, 200.0, 2)
+    facts = facts_of([Job(0, 9)], "easy", MAINT._replace(nodes="n4"), two, n_nodes=5)
+    made = facts.filter(pl.col("event") == Fact.NODES_RESERVED)["machines"].to_list()
+    assert made == [[{"first": 3, "last": 3}], [{"first": 2, "last": 2}, {"first": 4, "last": 4}]]
+
+
+SCONTROL = """\
+ReservationName=maint1 StartTime=2026-01-01T01:00:00 EndTime=2026-01-01T02:00:00 Duration=01:00:00
+   Nodes=n[1-2] NodeCnt=2 CoreCnt=8 Features=(null) PartitionName=(null) Flags=MAINT,SPEC_NODES,FLEX
+   TRES=cpu=8
+   Users=root,ann Groups=(null) Accounts=(null) Licenses=(null) State=INACTIVE BurstBuffer=(null)
+
+ReservationName=old StartTime=2025-01-01T01:00:00 EndTime=2025-01-01T02:00:00 Duration=01:00:00
+   Nodes=n[1-2] NodeCnt=2 Flags=MAINT,SPEC_NODES
+"""
+
+
+def test_reservations_are_read_as_scontrol_prints_them_in_the_time_zone_of_the_log(tmp_path: Path) -> None:
+    printed, events = tmp_path / "reservations.txt", tmp_path / "events.toml"
+    printed.write_text(SCONTROL)
+    events.write_text("drain = [{ at = 5, nodes = 'n1' }]")
+    log = replace(
+        replay_of([Job(0, 9)], engine=Engine.HARNESS).log,
+        header={"unixstarttime": str(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) - 7200)},
+        zone=timezone(timedelta(hours=1)),
+    )
+    found = events_in([printed, events], log)
+    assert found.on_nodes == (
+        NodesReserved(0.0, "maint1", 7200.0, 10800.0, "n[1-2]", ("root", "ann"), (), ("MAINT", "FLEX")),
+        NodesUpdated(5.0, "n1", "DRAIN", "maintenance"),
+    )
+    assert found.notes == (f"1 reservation in {printed}: over when the log begins, left out",)
+    assert notes_on(found) == ["flag FLEX of 1 reservation is not modelled: only Slurm's controller knows it"]
+    printed.write_text(SCONTROL.replace("EndTime=2026-01-01T02:00:00", "EndTime=soon"))
+    with pytest.raises(
+        InvalidFile, match=r"reservations.txt, line 1: EndTime is 'soon'; expected the output"
+    ):
+        events_in([printed], log)
