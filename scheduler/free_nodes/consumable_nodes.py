@@ -23,6 +23,7 @@ from scheduler.node_resources.core.two_passes import TwoPassRule
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_set import NodeSet
+from scheduler.ports import ReservationMade
 from scheduler.priority.claims import Claimant, Claims
 from scheduler.priority.policy import BackfillParameters
 
@@ -145,6 +146,16 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         return isinstance(claim, int) and not any(
             binds and service.exceeds(limit, amount) for limit, amount, binds in service.table(claim)
         )
+
+    @property
+    def reservations(self) -> list[ReservationMade]:
+        """The reservations that are known and not over."""
+        c = self.queue.calendar
+        return [
+            ReservationMade(c.names[b], (*np.flatnonzero(c.has[b]).tolist(),), c.start_s[b], c.end_s[b])
+            for b in range(c.n)
+            if c.serial[b]
+        ]
 
     def in_the_way(self, i: int, now_s: float) -> dict[int, str]:
         """The nodes on which waiting job i cannot start now because of a reservation, and which one, in

@@ -12,7 +12,7 @@ from scheduler.managers.eligibility import Conditions, JobArray
 from scheduler.messages import counted
 from scheduler.ports import Act
 
-_OF_ALL = {"dependency", "begin", "hold", "name"}
+_OF_ALL = {"dependency", "begin", "hold", "name", "reservation"}
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+", re.ASCII)
 
 
