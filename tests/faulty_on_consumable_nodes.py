@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Placer
@@ -98,11 +99,24 @@ class IgnoresLimits:
         return without.schedule("it does not fit on the nodes")
 
 
+class IgnoresReservations:
+    """All jobs that fit on the nodes, in order of the queue, whatever is reserved."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        with patch.object(problem.free_nodes, "in_the_way", lambda i, now_s: {}):
+            without = Placer(problem)
+            for i in range(problem.n_jobs):
+                if without.fits(i):
+                    without.start(i)
+        return without.schedule("it does not fit on the nodes")
+
+
 BROKEN_RULE: dict[type, str] = {
     **{kind: SPOILT[name][0] for name, kind in _SPOILT.items()},
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
     IgnoresTheSitesResources: rules.NODES_FREE,
     IgnoresLimits: rules.WITHIN_LIMITS,
+    IgnoresReservations: rules.OUTSIDE_RESERVATIONS,
     **ON_ANY_NODES,
 }
 globals().update({kind.__name__: kind for kind in BROKEN_RULE})

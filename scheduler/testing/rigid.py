@@ -104,6 +104,8 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
     site_resources: Mapping[str, int]
     most_cpus: int | None = None
     """A limit of the policy: how many CPUs may be in use."""
+    reserved_in_s: float | None = None
+    """When a reservation of the last node begins, for jobs that are not here."""
 
     @property
     def summary(self) -> tuple[int, str]:
@@ -123,11 +125,19 @@ class ConsumableOutline(RigidOutline[ConsumableNodesProblem]):
             running |= running_first(state, RunId(run), job, self.now_s, self.now_s + ends_in_s)
         for job, (request, estimate_s) in zip(jobs[len(self.running) :], self.waiting, strict=True):
             state.wait(job, request, estimate_s)
+        if self.reserved_in_s is not None:
+            start_s = self.now_s + self.reserved_in_s
+            state.queue.calendar.reserve("maintenance", [len(self.nodes) - 1], start_s, start_s + 10.0)
         return ConsumableNodesProblem(self.now_s, state, running)
 
     def startable(self, problem: ConsumableNodesProblem) -> JobId | None:
         nodes, waiting = problem.free_nodes.nodes, problem.free_nodes.waiting
-        if problem.running or not all(nodes.fits(*waiting.request_of(i)) for i in range(problem.n_jobs)):
+        is_reserved = self.reserved_in_s is not None
+        if (
+            problem.running
+            or is_reserved
+            or not all(nodes.fits(*waiting.request_of(i)) for i in range(problem.n_jobs))
+        ):
             return None  # while a job waits for a node that is down, others may wait for that job
         return problem.jobs[0].id
 
@@ -253,7 +263,8 @@ def consumable_outlines(draw: st.DrawFn) -> ConsumableOutline:
         sum(node.cores for node in nodes) if job.exclusive else job.cpus for job, _ in (*running, *waiting)
     ]
     most_cpus = draw(st.sampled_from([None, None, ceil(max(cpus)), ceil(max(cpus)) + 2]))
-    return ConsumableOutline(nodes, n_down, running, waiting, now_s, dict(site), most_cpus)
+    reserved_in_s = draw(st.sampled_from([None, None, 0.0, 5.0]))
+    return ConsumableOutline(nodes, n_down, running, waiting, now_s, dict(site), most_cpus, reserved_in_s)
 
 
 def larger_on_consumable_nodes() -> tuple[ConsumableOutline, ...]:

@@ -138,7 +138,9 @@ def _events_for(schedulers: Sequence[UnderTest], how: ReplayOptions, log: JobLog
 
     files = how.events or []
     if how.load is not None:
-        raise UserError(f"--load moves the submissions of jobs, and not the times in {files[0]}; leave one out")
+        raise UserError(
+            f"--load moves the submissions of jobs, and not the times in {files[0]}; leave one out"
+        )
     events = events_in(files, log)
     others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
     for each in others:
