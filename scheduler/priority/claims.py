@@ -301,11 +301,9 @@ class Claims:
             qualities = [known[name] for name in names if name in known]
             # Slurm looks at numbers of jobs before it selects nodes, and at resources afterwards.
             rows = sorted(_rows(who, qualities, above), key=lambda row: row.what != _JOB)
-            walls = (
-                (each.wall_s, f"{whose}MaxWallDurationPerJobLimit")
-                for whose, each in _of_one_job(qualities, above)
-            )
-            wall = next(((wall_s, reason) for wall_s, reason in walls if wall_s is not None), wall)
+            for whose, each in _of_one_job(qualities, above):
+                if each.wall_s is not None and wall[0] == inf:
+                    wall = each.wall_s, f"{whose}MaxWallDurationPerJobLimit"
         return _OfClaimant(association, who.qos, refusal, factors, quality.usage_factor, rows, wall)
 
     def unknown(self, who: Claimant) -> Iterator[_Unknown]:
@@ -346,12 +344,13 @@ class Claims:
         }
         if request.exclusive and (there := [node for node in self.nodes if request.may_use(node)]):
             tres["cpu"] = n_nodes * sum(node.cores for node in there) / len(there)
-        billing = partition.billing or {"cpu": 1.0}
-        tres["billing"] = sum(weight * tres.get(name, 0.0) for name, weight in billing.items())
-        weights = self._how.weights
+        of_all, weights = self._of_nodes(within), self._how.weights
+        for each in (tres, of_all):
+            billing = partition.billing or {"cpu": 1.0}
+            each["billing"] = sum(weight * each.get(name, 0.0) for name, weight in billing.items())
         job_factor = self._normalised(partition.job_factor, self._max_partition, "part")
         of_tres = sum(
-            weight * self._normalised(tres.get(name, 0.0), self._of_partition(within, name, billing), "tres")
+            weight * self._normalised(tres.get(name, 0.0), of_all.get(name, 0.0), "tres")
             for name, weight in weights.tres.items()
         )
         factors = {
@@ -361,20 +360,11 @@ class Claims:
         }
         return _OfRequest(tres, factors, within, partition, {})
 
-    def _of_partition(self, within: str, name: str, billing: Mapping[str, float]) -> float:
-        """The amount of a TRES of the partition's nodes."""
+    def _of_nodes(self, within: str) -> dict[str, float]:
+        """The amounts of TRES of the nodes of a partition."""
         nodes = [node for node in self.nodes if not within or within in node.partitions]
-        match name:
-            case "cpu":
-                return sum(node.cores for node in nodes)
-            case "billing":
-                return sum(each * self._of_partition(within, tres, {}) for tres, each in billing.items())
-            case "mem":
-                return sum(node.memory_mib for node in nodes)
-            case "node":
-                return len(nodes)
-            case _:
-                return sum(len(node.gpus) for node in nodes)
+        cpus, mib = sum(node.cores for node in nodes), sum(node.memory_mib for node in nodes)
+        return {"cpu": cpus, "mem": mib, "node": len(nodes), "gres/gpu": sum(len(x.gpus) for x in nodes)}
 
     def _size(self, tres: Mapping[str, float], limit_s: float | None) -> float:
         """The factor of job size."""
