@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isclose
 from typing import Any
 
 from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode, at, fits, place, remove
@@ -208,7 +209,7 @@ class SmallSlurm:
         before = None
         for each in below:
             here = level[id(each)]
-            if before is not None and here != before and abs(here - before) <= NEAR * abs(before):
+            if before is not None and here != before and isclose(here, before, rel_tol=NEAR):
                 raise Ambiguous
             ties = here == before if before is not None else is_tied
             if each.is_user:
