@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind
 from scheduler.ports import DrainChanged, ReservationMade
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
@@ -253,6 +254,11 @@ class Replay(ReplaySettings):
                 raise scheduler.spec.unusable(
                     f" is for nodes with CPUs; name them with {given('--nodes', 'slurm.conf')}"
                 )
+            if self.log.after and (not isinstance(scheduler, InProcess) or scheduler.has_own_queue):
+                raise UserError(
+                    f"scheduler '{scheduler.label}' has its own queue, and no closed loop; "
+                    f"leave it or {given('--closed-loop')} out"
+                )
             self._compiled(scheduler)
 
     def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
@@ -328,10 +334,22 @@ class Replay(ReplaySettings):
     def eligibility(self) -> Events | None:
         """What keeps jobs from running, apart from others; None: nothing does."""
         events, later_s = self.events, SUBMITTED_LATER_S.get(self.order, 0.0)
+        if self.log.after:
+            events = replace(events, conditions=self._in_closed_loop(events.conditions))
         if not (events.conditions or events.on_jobs or any(array.at_once for array in events.arrays)):
             return None
         on_jobs = tuple(event._replace(at_s=event.at_s + later_s) for event in events.on_jobs)
         return replace(events, on_jobs=on_jobs)
+
+    def _in_closed_loop(self, conditions: Mapping[int, Conditions]) -> dict[int, Conditions]:
+        """With jobs that wait for the ends of preceding ones, as far as these are replayed."""
+        numbers, found = frozenset(self.log.jobs["job"]), dict(conditions)
+        for job, (preceding, think_s) in self.log.after.items():
+            if job in numbers and preceding in numbers:
+                before = found.get(job, Conditions())
+                after = Dependency(DependencyKind.AFTER_ANY, (preceding,), think_s)
+                found[job] = before._replace(dependencies=(*before.dependencies, after))
+        return found
 
     def _simulation(
         self,

@@ -101,6 +101,9 @@ class JobLog:
     cut: frozenset[int] = frozenset()
     unsuccessful: Iterable[int] = ()
     """The numbers of the jobs that failed or were cancelled while they ran, as far as the log says so."""
+    after: Mapping[int, tuple[int, float]] = field(default_factory=dict)
+    """In a closed loop, the job after whose end a job is submitted, by number, and how many seconds later. It
+    is there from the arrival of the first one on, and not eligible to run."""
     measured: frozenset[int] = frozenset()
     """The numbers of the jobs that count in statistics; all do if it is empty."""
     bound_s: float = 10.0  # of bounded slowdowns
@@ -240,6 +243,8 @@ class JobLog:
             for request in self.requests
         ]
         content.update(repr([requests, sorted(self.users.items()), *self.charged]).encode())
+        if self.after:
+            content.update(repr(sorted(self.after.items())).encode())
         return content.hexdigest()
 
     def slice(self, first: int | None, last: int | None) -> JobLog:

@@ -40,12 +40,15 @@ class Rules(Settings):
     * `strict`: Refuse a log that needs repairs.
     * `overrun`: Jobs that exceeded their estimate: raise the estimate, or cut the run.
     * `too_large`: Jobs larger than the machine: clip them, skip them, or stop with an error.
+    * `closed_loop`: Submit jobs that name a preceding one (SWF, field 17) their think time (field 18) after
+      the end of that job, instead of at their times in the log.
     * `time_zone`: Of dates, and of local times in Slurm's accounting, like Europe/Berlin. Default: UTC.
     """
 
     strict: bool = False
     overrun: Overrun = Overrun.RAISE
     too_large: TooLarge = TooLarge.CLIP
+    closed_loop: bool = False
     time_zone: Annotated[str | None, Setting(metavar="ZONE")] = None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.core.arrays import Ints
+from scheduler.messages import counted
 from scheduler.node_request import Request
 from sil.trace.log_ids import LOG_ID
 from sil.workload.core.swf_rows import read_rows
@@ -57,7 +58,7 @@ def read_swf(
     line and reason for an invalid file, and for a machine of unknown or impossible size.
     """
     rules = rules or Rules()
-    if cluster is None and not keep:
+    if cluster is None and not keep and not rules.closed_loop:
         clean = _long_clean_log(path, rules, processors)
         if clean is not None:
             return clean
@@ -66,7 +67,7 @@ def read_swf(
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = list(_comments(data))
     header = dict(reversed(comments))
-    rows = _plain_rows(data, FIELDS if keep else (*NEEDED, "group"))
+    rows = _plain_rows(data, FIELDS if keep or rules.closed_loop else (*NEEDED, "group"))
     broken: dict[str, list[int]] = {}
     if rows is None:
         rows, broken = _any_rows(data, path)
@@ -77,7 +78,9 @@ def read_swf(
     first = rows.filter(pl.col("job").is_in(named["preceding"].implode())).group_by("job").agg(pl.min(LINE))
     some_are_left_out = len(named) and len(found.rows) < len(rows)
     kept = frozenset(rows.join(found.rows, on=LINE, how="semi")["job"]) if some_are_left_out else None
-    notes = (*found.notes, *_of_preceding(named, dict(first.iter_rows()), kept))
+    notes = found.notes
+    if not rules.closed_loop:
+        notes = (*notes, *_of_preceding(named, dict(first.iter_rows()), kept))
     if processors is None and not has_nodes:
         notes = (*_other_sizes(comments), *notes)
     fields = None
@@ -87,7 +90,25 @@ def read_swf(
         fields = KeptSwf(found.rows.drop(LINE, LOG_ID, strict=False), texts)
     failed = _unsuccessful(found.rows)
     log = JobLog(path.name, found.jobs, size, header, notes, cut=found.cut, kept=fields, unsuccessful=failed)
-    return log if cluster is None else _as_tasks(log, found.rows, cluster.or_one_node(size))
+    log = log if cluster is None else _as_tasks(log, found.rows, cluster.or_one_node(size))
+    return _in_closed_loop(log, found.rows) if rules.closed_loop else log
+
+
+def _in_closed_loop(log: JobLog, rows: pl.DataFrame) -> JobLog:
+    """The log with each job that names an earlier one submitted after it. Other such jobs are noted."""
+    submit_s = dict(log.jobs.select("job", "submit_s").iter_rows())
+    after, others, seen = dict[int, tuple[int, float]](), 0, set[int]()
+    for job, preceding, think_s in rows.select("job", "preceding", "think_time").iter_rows():
+        if preceding in seen:
+            after[int(job)] = int(preceding), max(think_s, 0.0)
+            submit_s[int(job)] = submit_s[int(preceding)]
+        others += preceding > 0 and preceding not in seen
+        seen.add(int(job))
+    jobs = log.jobs.with_columns(submit_s=pl.col("job").replace_strict(submit_s, return_dtype=pl.Float64))
+    notes = [f"{counted(len(after), 'job')} submitted after the end of preceding ones, in a closed loop"]
+    if others:
+        notes.append(f"{counted(others, 'job')} with a preceding job on no earlier line: at their times")
+    return replace(log, jobs=jobs.sort("submit_s", "job"), after=after, notes=(*log.notes, *notes))
 
 
 def _unsuccessful(rows: pl.DataFrame) -> Ints:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler import UserError
 from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
 from scheduler.ports import Act
 from sil.outcome.finished_jobs import jobs_in
@@ -23,6 +24,8 @@ from sil.settings.log_events import Events, JobEvent
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
+from sil.workload.settings import Rules
+from sil.workload.swf import read_swf
 from tests.examples import up_to
 from tests.sil.runs.test_engines_on_nodes import logs as logs_on_nodes
 
@@ -159,6 +162,30 @@ def test_time_until_a_job_is_eligible_is_no_lost_capacity_and_no_start_before_it
     replay = Replay(log_of(FREE, 1), events=events, engine=Engine.HARNESS)
     found = replay.run(resolve("easy"), tmp_path).statistics
     assert found["loss_of_capacity"] == found["backfilled_share"] == 0.0
+
+
+def test_in_a_closed_loop_a_job_is_submitted_its_think_time_after_the_end_of_the_preceding_one(
+    tmp_path: Path,
+) -> None:
+    """Jobs 2 and 3 of a user follow one another; 4 is of another one, and 5 names a job that is not there."""
+    rows = [(1, 0, 50, 2, -1, -1), (2, 500, 10, 2, 1, 7), (3, 900, 10, 2, 2, -1), (4, 20, 30, 2, -1, -1)]
+    path, unknown = tmp_path / "a.swf", (5, 950, 10, 1, 99, 3)
+    lines = [
+        f"{job} {submit_s} -1 {run_s} {n} -1 -1 {n} 60 -1 1 1 1 -1 -1 -1 {preceding} {think_s}"
+        for job, submit_s, run_s, n, preceding, think_s in sorted([*rows, unknown], key=lambda row: row[1])
+    ]
+    path.write_text("\n".join(["; MaxProcs: 2", *lines]) + "\n")
+    log = read_swf(path, Rules(closed_loop=True))
+    facts = facts_of(log, Events(), "fcfs")
+    assert times(facts, Fact.RUN_STARTED) == {1: 0.0, 4: 50.0, 2: 80.0, 3: 90.0, 5: 950.0}
+    found = jobs_in(facts, log.jobs).select("job_id", "submission_time").iter_rows()
+    assert dict(found) == {1: 0.0, 2: 57.0, 3: 90.0, 4: 20.0, 5: 950.0}
+    assert log.notes == (
+        "2 jobs submitted after the end of preceding ones, in a closed loop",
+        "1 job with a preceding job on no earlier line: at their times",
+    )
+    with pytest.raises(UserError, match="no closed loop"):
+        Replay(log).check([resolve("slurm")])
 
 
 # -- random logs --------------------------------------------------------------------------------------------
