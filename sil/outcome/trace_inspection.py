@@ -162,7 +162,8 @@ class JobTimeline:
     overtaken_by: tuple[int | str, ...]
     """The ids in the log of these jobs, where these are not their numbers."""
     waited_s: float | None
-    """The seconds from its arrival to the start of its last run; lost and preempted runs count as waiting."""
+    """The seconds from its arrival, or from when it was eligible to run, to the start of its last run; lost
+    and preempted runs count as waiting."""
     has_reasons: bool
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
@@ -228,7 +229,8 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Jo
     overtook = [] if is_refused else starts.filter(later & before)[name].to_list()
     tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, *NOT_COMPLETE]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
-    waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
+    waits_from = own.filter(pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.JOB_ELIGIBLE]))["time_s"].max()
+    waited_s = float(tries["time_s"][-1]) - float(waits_from) if runs else None  # type: ignore[arg-type]
     return JobTimeline(
         events,
         tuple(overtook),
