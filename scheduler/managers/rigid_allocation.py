@@ -170,13 +170,16 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
     def to_stop(self) -> Sequence[RunId]:
         return () if self._displacement is None else self._displacement.to_stop(self._clock.now_s)
 
+    def is_displaced(self, run: RunId) -> bool:
+        return self._displacement is not None and self._displacement.is_stopping(run)
+
     def how_stopped(self, run: RunId) -> Preempted:
         return super().how_stopped(run) if self._displacement is None else self._displacement.how(run)
 
     def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
         if self._displacement is None:
             return super().over(run, is_stopped)
-        if is_stopped and self._displacement.is_stopping(run):
+        if is_stopped and self.is_displaced(run):
             self._starvation.note_displaced(self.state.job_of(run))
         return self._displacement.over(run, is_stopped)
 

@@ -93,6 +93,10 @@ class NodeAllocation(ABC, Generic[P]):
         jobs that it starts hold their nodes."""
         return ()
 
+    def is_displaced(self, run: RunId) -> bool:
+        """Whether a run is being stopped for others."""
+        return False
+
     def how_stopped(self, run: RunId) -> Preempted:
         """How a run is stopped for others."""
         return Preempted(PreemptMode.REQUEUE)
@@ -200,8 +204,9 @@ class NodeManager(ResourceManager, Generic[Q]):
 
     def on_run_preempted(self, run: RunId) -> None:
         """A run was stopped: its job waits again, or is cancelled."""
+        is_displaced = self._nodes.is_displaced(run)
         for stopped in self._nodes.over(run, is_stopped=True) if run in self._running else ():
-            is_cancelled = self._nodes.how_stopped(stopped).mode is PreemptMode.CANCEL
+            is_cancelled = is_displaced and self._nodes.how_stopped(stopped).mode is PreemptMode.CANCEL
             if is_cancelled and isinstance(self._dispatcher, CancellingDispatcher):
                 self._cancel(stopped, self._dispatcher)
             else:

@@ -45,6 +45,7 @@ cdef class Loop:
     cdef void carry_out(self, Py_ssize_t n_started) except *
     cdef bint refuses(self, long job) except -1
     cdef void next_job_arrives(self) except *
+    cdef void arrives_under_conditions(self, Py_ssize_t job) except *
     cdef void join_queue(self, Py_ssize_t job) except *
     cdef void admit(self) except *
     cdef void act(self) except *

@@ -173,7 +173,12 @@ class Loop:
         self.n_unfinished += 1
         if self.eligibility is None:
             self.join_queue(job)
-            return
+        else:
+            self.arrives_under_conditions(job)
+
+    def arrives_under_conditions(self, job: int) -> None:
+        """A job arrives that may have to wait until it is eligible."""
+        assert self.eligibility is not None
         why = self.eligibility.arrive(job, self.now_s)
         if why:
             self.facts.say(self.now_s, INELIGIBLE, job, why)
