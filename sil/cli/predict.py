@@ -1,18 +1,19 @@
-"""`sil predict`: predicted start and completion times of jobs on time-shared nodes."""
+"""`sil predict`: predicted start and completion times of jobs, here those on time-shared nodes."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from math import isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from sil.cli import console, options
-from sil.declared import Setting, Settings
+from sil.cli.prediction_options import OfLog, OfQueueFile, PredictionOptions
+from sil.declared import Settings, declared
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -23,51 +24,59 @@ if TYPE_CHECKING:
 MAX_SECONDS = 3.2e9
 
 
-@dataclass(frozen=True, kw_only=True)
-class PredictionOptions(Settings):
-    """Which predictions, of what.
+def predict(
+    file: Path,
+    *,
+    asked: PredictionOptions,
+    of_queue: OfQueueFile,
+    of_log: OfLog,
+    as_json: options.Json = False,
+) -> None:
+    """Predict when the jobs of a queue or of a log start and end, with intervals.
 
-    * `site`: A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a site
-      file, or the name of a built-in one.
-    * `cluster`: The time-shared cluster; optional if the site has only one.
-    * `scheduler`: The scheduler of that cluster.
-    * `predictor`: aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu).
-    * `submit`: Predict a hypothetical job submitted now, such as CG.B:4.
-    * `job`: Predict only this job.
-    * `by`: Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time
-      (2026-11-22T17:00).
+    * `file`: A queue file (TOML): the jobs that run and wait on time-shared nodes (see
+      docs/how-to/shared-nodes.md). Or a log, like that of `sil replay`, at some time (see
+      docs/how-to/forecasts.md).
     """
+    is_queue = file.suffix.lower() == ".toml"
+    given = {*_given(of_log if is_queue else of_queue), *(_given(asked) if is_queue else ())}
+    if without := given - {"site", "scheduler", "submit", "job"}:
+        what = "a queue file" if is_queue else "a log; it is for queue files"
+        option = "cluster" if without == {"shared_nodes"} else min(without).replace("_", "-")
+        console.fail(f"--{option} has no effect on {file}, which is {what}; leave it out")
+    if asked.submit is not None and asked.job is not None:
+        console.fail("--submit and --job predict different jobs; give only one of them")
+    if is_queue:
+        _predict_queue(file, asked, of_queue, as_json)
+        return
+    if not file.exists():  # before anything is loaded
+        console.fail(f"{file}: there is no such file")
+    from sil.cli.forecasts import forecast
 
-    site: Annotated[str, Setting(metavar="SITE")]
-    cluster: str | None = None
-    scheduler: str = "normal_easy"
-    predictor: str = "aware"
-    submit: Annotated[str | None, Setting(metavar="CLASS:TASKS")] = None
-    job: int | None = None
-    by: Annotated[str | None, Setting(metavar="TIME")] = None
+    forecast(file, asked, of_log, as_json)
 
 
-def predict(queue: Path, *, asked: PredictionOptions, as_json: options.Json = False) -> None:
-    """Predict when jobs on time-shared nodes start and complete, with an interval and its basis.
+def _given(settings: Settings) -> Iterator[str]:
+    """The fields that do not have their defaults."""
+    return (x.name for x in declared(type(settings)) if getattr(settings, x.name) != x.default)
 
-    * `queue`: A queue file: the running and waiting jobs (see docs/how-to/shared-nodes.md).
-    """
+
+def _predict_queue(queue: Path, asked: PredictionOptions, more: OfQueueFile, as_json: bool) -> None:
     from sil.experiment.turnaround import predict_turnaround, read_queue_file
     from sil.world.guard.faults import SchedulerFault
 
     now, job = datetime.now(), asked.job
-    if asked.submit is not None and job is not None:
-        console.fail("--submit and --job predict different jobs; give only one of them")
-    by_s = None if asked.by is None else _seconds_from(now, asked.by)
+    scheduler = asked.scheduler or "normal_easy"
+    by_s = None if more.by is None else _seconds_from(now, more.by)
     state = read_queue_file(queue)
-    question = _question(asked)
+    question = _question(asked.site, scheduler, more)
     if asked.submit is not None:
         state = _with_submitted(state, asked.submit, question.nodes)
         job = state.waiting[-1].job
     try:
         predictions = predict_turnaround(state, queue, question)
     except SchedulerFault as fault:
-        console.exit_with_fault(fault.by(asked.scheduler))
+        console.exit_with_fault(fault.by(scheduler))
     if not predictions:
         console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:
@@ -86,7 +95,7 @@ def predict(queue: Path, *, asked: PredictionOptions, as_json: options.Json = Fa
             console.print_line(*_answer(one, by_s, now))
 
 
-def _question(asked: PredictionOptions) -> Question:
+def _question(site: str | None, name: str, asked: OfQueueFile) -> Question:
     from sil.experiment.turnaround import Question
     from sil.runs.under_test import resolve
     from sil.settings import files
@@ -97,15 +106,17 @@ def _question(asked: PredictionOptions) -> Question:
     from site_db.sites import SiteReader
     from site_db.states import current_states
 
-    scheduler, predictor = resolve(asked.scheduler), asked.predictor
-    if asked.site in files.built_in("sites") or asked.site.endswith(".toml"):
-        file = importing.read_site_file(files.find(asked.site, "sites", Path()))
-        return Question(NodesOfSite.of(file, asked.cluster), scheduler, predictor)
-    address = store.parse_address(asked.site)
+    if site is None:
+        console.fail("a queue file is of a site; name it with --site")
+    scheduler, predictor = resolve(name), asked.predictor
+    if site in files.built_in("sites") or site.endswith(".toml"):
+        file = importing.read_site_file(files.find(site, "sites", Path()))
+        return Question(NodesOfSite.of(file, asked.shared_nodes), scheduler, predictor)
+    address = store.parse_address(site)
     with sites.opened(address) as session:
         reader = SiteReader(session, sites.site_at(session, address))
-        nodes = NodesOfSite.of(reader.as_file(), asked.cluster)
-        errors = errors_under(session, reader.site.id, [asked.scheduler], reader.site.runs_recorded)
+        nodes = NodesOfSite.of(reader.as_file(), asked.shared_nodes)
+        errors = errors_under(session, reader.site.id, [name], reader.site.runs_recorded)
         down = current_states(session, reader).down
         return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
 

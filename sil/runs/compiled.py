@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import nan
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from scheduler.core.arrays import MIN_SIZE
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
@@ -30,7 +32,7 @@ from sil.trace.facts import SCHEMA
 from sil.trace.held import request_text
 from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of, user_names
-from sil.world.core.codes import ACTUAL, HISTORY, USER
+from sil.world.core.codes import ACTUAL, HISTORY, REFUSED, STARTED, USER
 from sil.world.core.engine import ranks, run_compiled
 from sil.world.core.identical import LoopOnIdenticalNodes
 from sil.world.core.jobs import RigidJobs
@@ -40,6 +42,8 @@ from sil.world.core.tables import JobNames, decisions_table, facts_table
 from sil.world.events import Order
 from sil.world.failures import TimedNotice, as_fact
 
+FEW = 128
+"""The facts after which a run of which only some starts are wanted looks whether it may stop."""
 CODES = {Estimates.USER: USER, Estimates.ACTUAL: ACTUAL, Estimates.HISTORY: HISTORY}
 
 
@@ -111,21 +115,12 @@ class CompiledReplay:
 
     def chunks(self, arriving: pl.DataFrame, run: tuple[int, int, str]) -> Iterator[ReplayPart]:
         """The replay of the log's jobs, `arriving` at these times, as a run of the harness."""
-        jobs, queue, names, claims = self._prepared(arriving)
-        room = min(CHUNK, 3 * len(jobs.submit_s)) + MIN_SIZE  # a job has three facts
-        replay: Loop
-        by = ranks(self.order), CODES[self.estimates]
-        if isinstance(queue, IdenticalNodes):
-            replay, n_nodes = LoopOnIdenticalNodes(jobs, queue, *by, room), queue.free.n_nodes
-        else:
-            replay, n_nodes = LoopOnNodes(jobs, queue, *by, room, self.changes), queue.nodes.n_nodes
+        prepared = self._prepared(arriving)
+        replay, names, claims = self._loop(prepared), prepared.names, prepared.claims
+        queue = prepared.queue
+        n_nodes = queue.free.n_nodes if isinstance(queue, IdenticalNodes) else queue.nodes.n_nodes
+        if self.changes:
             names = replace(names, changes=[as_fact(change) for _, change in self.changes])
-        if self.events is not None:
-            place_of = {number: place for place, number in enumerate(names.job.tolist())}
-            events = self.events.of_places(place_of)
-            failed = frozenset(place_of[job] for job in self.log.unsuccessful if job in place_of)
-            eligibility = Eligibility(events.conditions, events.arrays)
-            replay.keep_from_queue(eligibility, events.on_jobs, failed)
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
@@ -135,6 +130,36 @@ class CompiledReplay:
                 names = replace(names, refusals={**names.refusals, **more})
             yield ReplayPart(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
+
+    def starts(self, arriving: pl.DataFrame, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """When each of these jobs starts, which are those of the log or others of the same site; not a number
+        for jobs that are refused, and for those that start after all that are `wanted`."""
+        replay = self._loop(replace(self, log=replace(self.log, jobs=arriving))._prepared(arriving))
+        found, left = np.full(len(arriving), nan), wanted.copy()
+        for facts, _ in run_compiled(replay, FEW):
+            event, job = np.asarray(facts.event)[: facts.n], np.asarray(facts.job)[: facts.n]
+            begun = event == STARTED
+            found[job[begun]] = np.asarray(facts.time_s)[: facts.n][begun]
+            left[job[begun | (event == REFUSED)]] = False
+            if not left.any():
+                break
+        return found
+
+    def _loop(self, prepared: CompiledLog) -> Loop:
+        jobs, queue, by = prepared.jobs, prepared.queue, (ranks(self.order), CODES[self.estimates])
+        room = min(CHUNK, 3 * len(jobs.submit_s)) + MIN_SIZE  # a job has three facts
+        replay: Loop
+        if isinstance(queue, IdenticalNodes):
+            replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
+        else:
+            replay = LoopOnNodes(jobs, queue, *by, room, self.changes)
+        if self.events is not None:
+            place_of = {number: place for place, number in enumerate(prepared.names.job.tolist())}
+            events = self.events.of_places(place_of)
+            failed = frozenset(place_of[job] for job in self.log.unsuccessful if job in place_of)
+            eligibility = Eligibility(events.conditions, events.arrays)
+            replay.keep_from_queue(eligibility, events.on_jobs, failed)
+        return replay
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
         if self.log.cluster is None:

@@ -1,0 +1,67 @@
+"""What `sil predict` is asked: the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from sil.declared import Setting, Settings
+from sil.site.logs import LogFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionOptions(LogFile):
+    """Which predictions, of what.
+
+    * `site`: A site in a database (site.db#SITE): its nodes; for a queue file also a site file or the name of
+      a built-in site. Past prediction errors in a database give the intervals of a queue file.
+    * `scheduler`: The scheduler. Default: easy, or normal_easy for a queue file.
+    * `submit`: Predict a hypothetical job submitted now: CPUS/TIME or NODES/CPUS/TIME, such as 64/12h, beside
+      smaller and shorter ones; in a queue file CLASS:TASKS, such as CG.B:4.
+    * `job`: Predict only this job.
+    """
+
+    site: Annotated[str | None, Setting(metavar="SITE")] = None
+    scheduler: str | None = None
+    submit: Annotated[str | None, Setting(metavar="JOB")] = None
+    job: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfQueueFile(Settings):
+    """What is asked of a queue file.
+
+    * `shared_nodes`: Of a queue file: the time-shared cluster; optional if the site has only one.
+    * `predictor`: Of a queue file: aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl'
+      (default cpu-cpu).
+    * `by`: Of a queue file: whether completion by then can be promised: a duration from now (900, 15m, 2h),
+      or a time (2026-11-22T17:00).
+    """
+
+    shared_nodes: Annotated[str | None, Setting(option="--cluster")] = None
+    predictor: str = "aware"
+    by: Annotated[str | None, Setting(metavar="TIME")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLog(Settings):
+    """What is asked of a log.
+
+    * `at`: Of a log: now, as a date, or as seconds or a duration since the first submission, like 60d.
+      Default: the last submission.
+    * `user`: Of a log: who submits the hypothetical job. Default: anyone.
+    * `partition`: Of a log: to which partition.
+    * `horizon`: Of a log: also forecast the waits of jobs that arrive within this duration, at most 7d.
+    * `score`: Of a log: instead, forecast this number of its jobs when they were submitted, and compare with
+      what happened in its replay.
+    * `samples`: Of a log: how often the present is run forward.
+    * `seed`: Of a log: seed of run times and arrivals.
+    """
+
+    at: Annotated[str | None, Setting(metavar="TIME")] = None
+    user: str | None = None
+    partition: str = ""
+    horizon: Annotated[str | None, Setting(metavar="DURATION")] = None
+    score: Annotated[int | None, Setting(least=1)] = None
+    samples: Annotated[int, Setting(least=10, most=10_000)] = 200
+    seed: Annotated[int, Setting(least=0)] = 1
