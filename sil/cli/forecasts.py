@@ -92,7 +92,7 @@ def _submission(text: str) -> HypotheticalJob:
     """The job of a text like 64/12h, or 4/64/12h with the nodes. Raises UserError."""
     found = re.fullmatch(r"(?:(\d{1,9})/)?(\d{1,9})/(\d[\d.]*[smhdw]?)", text)
     job = None if found is None else HypotheticalJob(int(found[1] or 1), int(found[2]), seconds(found[3]))
-    if job is None or not all(job):
+    if job is None or not all(job) or job.nodes > job.cpus:
         raise UserError(
             f"--submit '{text}': expected CPUS/TIME or NODES/CPUS/TIME, such as 64/12h or 4/64/12h"
         )

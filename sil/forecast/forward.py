@@ -121,8 +121,9 @@ class Present:
     def planned(self) -> Floats:
         """The starts of the open jobs if all ran up to their limits, and no further job came: what the policy
         itself plans."""
-        limit_s = self.jobs["estimate_s"].fill_null(LONGEST_S).to_numpy()
-        return self._starts(limit_s, np.zeros(0, np.int64), np.zeros(0), 0)[0]
+        limit_s, run_s = self.jobs["estimate_s"].fill_null(LONGEST_S), self.jobs["run_s"].to_numpy().copy()
+        run_s[self.open] = limit_s.to_numpy()[self.open]
+        return self._starts(run_s, np.zeros(0, np.int64), np.zeros(0), 0)[0]
 
     def _starts(self, run_s: Floats, again: Ints, at_s: Floats, n_more: int) -> tuple[Floats, Floats]:
         """The starts of the open jobs, and of the first `n_more` of the jobs that arrive `again`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,16 @@ def test_a_run_longer_than_any_before_goes_on_up_to_its_limit() -> None:
     log = log_of(*((200.0 * k, 10.0, 1, 100.0) for k in range(LEAST)), (9_000, 90, 1, 100))
     (one,) = forecasts(present := Present.of(replayed(log), 9_050.0), present.sampled(10, 1))
     assert set(one.end) == {50.0}
+
+
+def test_the_plan_of_a_policy_that_knows_its_past_has_the_run_times_of_jobs_that_ended() -> None:
+    """Conservative backfilling runs the past again: two jobs ended long before their limits of 1,000 s."""
+    log = log_of((0, 10, 4, 1_000), (0, 10, 4, 1_000), (20, 50, 4, 100), (30, 50, 4, 100))
+    running, waiting = forecasts(
+        present := Present.of(replayed(log, "conservative"), 30.0), present.sampled(10, 1)
+    )
+    assert running.start is None
+    assert waiting.planned_start_s == 90.0
 
 
 JOBS = st.lists(
@@ -197,10 +208,10 @@ def predict(*arguments: str, file: str = "site.swf") -> Result:
     return CliRunner().invoke(app, ["predict", file, *arguments])
 
 
-def answers(*arguments: str) -> dict[str, list[dict[str, object]]]:
+def answers(*arguments: str) -> dict[str, Any]:
     result = predict("--json", "--samples", "20", *arguments)
     assert result.exit_code == 0, result.output
-    found: dict[str, list[dict[str, object]]] = json.loads(result.stdout)
+    found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
@@ -244,6 +255,7 @@ def test_the_command_refuses_what_it_cannot_forecast(here: Path) -> None:
     assert "--by has no effect on site.swf, which is a log" in refusal("--by", "2h")
     assert "there is no such file" in refusal(file="missing.swf")
     assert "expected CPUS/TIME or NODES/CPUS/TIME" in refusal("--submit", "64")
+    assert "expected CPUS/TIME or NODES/CPUS/TIME" in refusal("--submit", "4/2/1h")
     assert "the machine has 128 processors" in refusal("--submit", "129/1h")
     assert "there is no user 'nobody'" in refusal("--submit", "1/1h", "--user", "nobody")
     assert "job 1 neither runs nor waits then" in refusal("--job", "1")
