@@ -13,6 +13,7 @@ cdef class Search:
     cdef Timeline timeline
     cdef Segments segments
     cdef readonly long most
+    cdef long own
     cdef readonly Heap heap
     cdef double[::1] at_s, offers_s, beyond_s
     cdef readonly long[::1] offer

@@ -30,6 +30,7 @@ class Search:
     * By node: when it is looked at next (`at_s`, of those in the `heap`), when it offers something as of the
       last look, how many chunks, in which segment, and beyond which time a run may have fewer.
     * `offering`: the nodes that offer something now.
+    * `own`: the reservation of the job in this search, as a bit.
     * `known`: the row of this search in what is known: for a kind and a run time, until when each node of a
       version offers nothing.
     """
@@ -37,7 +38,7 @@ class Search:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline, self.segments, self.nodes = timeline, timeline.segments, timeline.nodes
         self.kinds, n = self.nodes.kinds, self.nodes.n_nodes
-        self.most, self.heap, self.known = 0, Heap(n), 0
+        self.most, self.heap, self.known, self.own = 0, Heap(n), 0, 0
         self.at_s, self.offers_s, self.beyond_s = floats(n), floats(n), floats(n)
         self.offer, self.at, self.offering = integers(n), integers(n), integers(n)
         n_known = min(MAX_KNOWN, MAX_OF_NODES // (n + 1) + 1)
@@ -47,7 +48,7 @@ class Search:
 
     def has_a_chunk(self, k: int, n: int, x: int) -> bool:
         """Whether a chunk may fit on node n in segment x: otherwise it does not."""
-        if self.segments.reserved[x] != self.kinds.own(k):
+        if self.segments.reserved[x] != self.own:
             return False
         if self.kinds.exclusive[k] and self.segments.n_chunks[x] > 0:
             return False
@@ -132,7 +133,7 @@ class Search:
         """Choose the row of what is known; clear it if it was another kind's, or for another run time."""
         row = int(takes_s)
         row = abs(k + 7 * row) % self.known_kind.shape[0]
-        self.known, self.heap.n = row, 0
+        self.known, self.heap.n, self.own = row, 0, self.kinds.own(k)
         if self.known_kind[row] != k or self.known_takes_s[row] != takes_s:
             self.known_kind[row], self.known_takes_s[row] = k, takes_s
             for n in range(self.nodes.n_nodes):

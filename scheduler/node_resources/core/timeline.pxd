@@ -32,7 +32,7 @@ cdef class Timeline:
     cdef long use_of_site(self, long kind) except -2
     cdef void take_of(self, long x, long use, long sign) noexcept
     cdef void shift(self, long use, double from_s, double until_s, long sign) except *
-    @cython.locals(alone=cython.bint)
+    @cython.locals(alone=cython.bint, own=long)
     cdef bint leaves_room(self, long use, double from_s, double until_s) noexcept
     cdef bint has_room(self, long first) noexcept
     cdef void has_gained(self, long place) noexcept

@@ -196,11 +196,12 @@ class Timeline:
         have a whole node, whether nothing else uses it."""
         segments, n = self.segments, self.node[use]
         alone = n < self.nodes.n_nodes and self.nodes.kinds.exclusive[self.kind[use]]
+        own = self.nodes.kinds.own(self.kind[use]) if n < self.nodes.n_nodes else 0
         x = segments.at(n, from_s)
         while x != NONE and segments.start_s[x] < until_s:
             if (alone and segments.n_chunks[x] != self.chunks[use]) or segments.is_overbooked(x):
                 return False
-            if n < self.nodes.n_nodes and segments.reserved[x] != self.nodes.kinds.own(self.kind[use]):
+            if segments.reserved[x] != own:
                 return False
             x = segments.next[x]
         return True
