@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
@@ -410,6 +410,7 @@ def printable(line: str) -> str:
 
 
 @given(st.lists(LINES), st.booleans())
+@example(lines=["0||", f"||COMPLETED{'|0000-00-00T00:00' * 4}|0||0"], headed=True)
 def test_any_row_is_used_or_rejected_and_every_job_is_valid(lines: list[str], headed: bool) -> None:
     header = "|".join(GOOD)
     lines = [header, *lines] if headed else lines
@@ -422,7 +423,11 @@ def test_any_row_is_used_or_rejected_and_every_job_is_valid(lines: list[str], he
         assert tally == Tally()
         return
     if headed:
-        assert tally.rows == sum(1 for line in lines if printable(line) not in ("", header))
+        rows = [line for line in lines if printable(line) not in ("", header)]
+        # Lines with fewer fields than the header may be parts of one row, in a text of which a line ends.
+        may_be_joined = any(len(line.split("|")) < len(GOOD) for line in rows)
+        assert tally.rows <= len(rows) if may_be_joined else tally.rows == len(rows)
+        assert (tally.rows > 0) == (len(rows) > 0)
     assert tally.used == len(jobs)
     for job in jobs:
         assert 0 <= job.submitted_unix_s <= job.started_unix_s < job.ended_unix_s
