@@ -101,6 +101,9 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         return None
 
     def withdraw(self, job: JobId) -> Job | None:
+        if (again := next((each for each in self._again if each[1].id == job), None)) is not None:
+            self._again.remove(again)
+            return again[1]
         return self.state.waiting.withdraw(job)
 
     def problem(

@@ -75,7 +75,7 @@ class NodeAllocation(ABC, Generic[P]):
 
     def drop(self, run: RunId) -> Job:
         """End a running job that is not queued again. Returns it."""
-        raise NotImplementedError
+        raise NotImplementedError  # not reached: jobs are cancelled only where runs displace others
 
     @abstractmethod
     def set_available(self, node: int, is_available: bool) -> None:

@@ -59,6 +59,8 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
     log = _until(log, now_s, of_log.at)
     present = Present.of(KnownReplay.under(replay_under(log, scheduler)), now_s)
     if asked.submit is not None:
+        if of_log.horizon is not None:
+            raise UserError("--horizon has no effect beside --submit; leave one of them out")
         _print_variants(present, _submission(asked.submit), of_log, as_json)
         return
     horizon_s = 0.0 if of_log.horizon is None else seconds(of_log.horizon)
@@ -74,7 +76,10 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
         jobs = [each.as_dict() for each in found_jobs]
         console.print_json({"now_s": now_s, "date": log.clock.date(now_s), "jobs": jobs, **of_waits})
         return
-    _print_jobs(found_jobs, log.clock, now_s)
+    if found_jobs:
+        _print_jobs(found_jobs, log.clock, now_s)
+    else:
+        console.print_line(f"No job runs or waits at {now_s:,.10g} s of the log.")
     _print_basis(present, name, of_log)
     if horizon_s:
         _print_waits(waits, str(of_log.horizon))

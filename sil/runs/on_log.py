@@ -332,7 +332,7 @@ class Replay(ReplaySettings):
 
     @cached_property
     def eligibility(self) -> Events | None:
-        """What keeps jobs from running, apart from others; None: nothing does."""
+        """The events and conditions that make jobs ineligible at times; None if there are none."""
         events, later_s = self.events, SUBMITTED_LATER_S.get(self.order, 0.0)
         if self.log.after:
             events = replace(events, conditions=self._in_closed_loop(events.conditions))
@@ -342,7 +342,7 @@ class Replay(ReplaySettings):
         return replace(events, on_jobs=on_jobs)
 
     def _in_closed_loop(self, conditions: Mapping[int, Conditions]) -> dict[int, Conditions]:
-        """With jobs that wait for the ends of preceding ones, as far as these are replayed."""
+        """Add to the conditions that jobs depend on the ends of preceding jobs that are replayed, too."""
         numbers, found = frozenset(self.log.jobs["job"]), dict(conditions)
         for job, (preceding, think_s) in self.log.after.items():
             if job in numbers and preceding in numbers:

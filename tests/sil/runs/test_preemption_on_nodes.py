@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.node_request import Node, Partition, Request
+from scheduler.ports import Act
 from scheduler.priority.policy import (
     Multifactor,
     PartitionPolicy,
@@ -23,6 +24,7 @@ from scheduler.priority.policy import (
 )
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.settings.log_events import Events, JobEvent
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import log_on_nodes
@@ -56,6 +58,7 @@ def facts_of(
     n_nodes: int = 1,
     requests: list[Request] = REQUESTS,
     scheduler: str = "easy",
+    events: Events | None = None,
 ) -> pl.DataFrame:
     nodes = {f"n{n}": Node(4, partitions=frozenset({"p", "q"})) for n in range(n_nodes)}
     cluster = SiteNodes(nodes, {"p": Partition("p"), "q": Partition("q")}, {}, policy=policy)
@@ -64,7 +67,7 @@ def facts_of(
         for number, (at_s, run_s, limit_s, which, whom) in enumerate(rows, start=1)
     ]
     log = log_on_nodes("x", numbered, cluster, requests, charged=CHARGED)
-    return Replay(log).facts(resolve(scheduler), folder / "printed")
+    return Replay(log, events=events or Events()).facts(resolve(scheduler), folder / "printed")
 
 
 def events(facts: pl.DataFrame, job: int) -> list[tuple[str, float]]:
@@ -88,6 +91,17 @@ def test_what_is_freed_for_a_job_goes_to_it_even_if_others_have_a_higher_priorit
     facts = facts_of(site(REQUEUE, priority=50), rows, tmp_path)
     assert events(facts, 3) == [("run_started", 30), ("run_ended", 80)]
     assert events(facts, 2)[0] == ("run_started", 80)
+
+
+@pytest.mark.parametrize("act", ["cancel", "hold"])
+def test_a_stopped_job_that_is_cancelled_or_held_before_it_waits_again_does_not_start(
+    act: Act, tmp_path: Path
+) -> None:
+    rows: list[ROW] = [(0, 100, 100, 1, 0), (30, 50, 50, 1, 2)]
+    then = Events(on_jobs=(JobEvent(60.0, 1, act),))
+    found = events(facts_of(site(REQUEUE), rows, tmp_path, events=then), 1)
+    assert [name for name, _ in found if name.startswith("run")] == ["run_started", "run_preempted"]
+    assert found[-1][0] == "job_refused"
 
 
 def test_no_job_stops_one_of_its_own_or_a_higher_qos(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Drains, outages and reservations in replays: both engines write equal traces, and no run is where and when
-it must not be, as counted from the facts."""
+"""Drains, outages and reservations in replays: both engines write equal traces, and no run overlaps a drain
+or a reservation of others, recounted from the facts."""
 
 from __future__ import annotations
 
