@@ -60,7 +60,7 @@ def shares(launch: Any) -> list[NodeShare]:
     ]
 
 
-_SHARE = re.compile(r"^\s*Nodes=(\S+) CPU_IDs=([\d,-]+) Mem=\d+ GRES=(.*)$", re.MULTILINE)
+_SHARE = re.compile(r"^[ \t]*Nodes=(\S+) CPU_IDs=([\d,-]+) Mem=\d+ GRES=(.*)$", re.MULTILINE)
 _GPUS = re.compile(r"gpu[^,(]*\(IDX:([\d,-]+)\)")
 
 
