@@ -68,6 +68,7 @@ def made(folder: Path) -> dict[str, int]:
     return {path.name.split(".")[0]: path.stat().st_mtime_ns for path in folder.glob("s*/**/*.so")}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="without a C compiler")
 def test_only_what_has_changed_is_compiled_again(clone: Path) -> None:
     assert run(clone, "hatch_build.py") == ""

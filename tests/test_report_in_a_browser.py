@@ -165,6 +165,7 @@ def test_a_schedule_has_a_rectangle_for_each_run_and_its_facts(
     assert browser.console_errors(driver) == []
 
 
+@pytest.mark.long
 def test_the_schedules_of_a_long_log_are_cells_until_the_reader_zooms_in(
     driver: webdriver.Chrome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
