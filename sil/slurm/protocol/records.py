@@ -1,5 +1,5 @@
-"""The records in Slurm's messages (`layouts`) as named tuples, and how they are packed in each version of the
-protocol."""
+"""The records in Slurm's messages (`records.txt`) as named tuples, and how they are packed in each version of
+the protocol."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import socket
 from collections import namedtuple
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from sil.slurm.protocol import layouts, wire
+from sil.slurm.protocol import wire
 from sil.slurm.protocol.releases import RELEASES, V25_05, V25_11, ProtocolError
 from sil.slurm.protocol.wire import Kind, Wire, each, flagged, listed, table, u16, u32
 
@@ -145,7 +146,7 @@ def _add(name: str, lines: list[str]) -> None:
     RECORDS[name] = type(name, (base, Record), {"__slots__": (), "__module__": __name__})
 
 
-for _text in re.split(r"\n(?=\w)", layouts.RECORDS.strip()):
+for _text in re.split(r"\n(?=\w)", Path(__file__).with_name("records.txt").read_text())[1:]:
     _add(_text.split(maxsplit=1)[0], _text.splitlines()[1:])
 
 

@@ -4,7 +4,10 @@ numbers in its messages."""
 from __future__ import annotations
 
 import re
+import tomllib
 from enum import IntEnum
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -121,100 +124,15 @@ JOB_ALREADY_COMPLETE = 4002
 PARTITION_LACKS_IT = 2015
 """The code of a job that is accepted, and waits until its partition or its request is changed."""
 
-REASONS = {
-    1000: "the message is not expected",
-    1005: "the protocol version is not supported",
-    1007: "the sender is not authenticated",
-    2000: "there is no such partition",
-    2001: "no partition is given, and there is no default partition",
-    2002: "access is denied",
-    2003: "the user is not in a group that may use the partition",
-    2004: "a requested node is not in the partition",
-    2005: "more CPUs are requested than the partition has",
-    2006: "the number of nodes is not possible in the partition",
-    2007: "the job cannot be described",
-    2008: "the size of the job is missing",
-    2009: "the job has no script",
-    2010: "the user is missing or may not do this",
-    2011: "the job number is taken",
-    2012: "a path is too long",
-    2013: "the job is not the first in the queue",
-    2014: "no nodes have what is requested",
-    2015: "the partition does not have what is requested",
-    2016: "the requested nodes are busy",
-    2017: "there is no such job",
-    2018: "there is no such node",
-    2020: "the job or node is changing its state",
-    2021: "the job is over",
-    2023: "the distribution of tasks is not possible",
-    2024: "the job is waiting",
-    2025: "the number of tasks is not possible",
-    2027: "the controller is on standby",
-    2028: "the state of the node is not possible",
-    2029: "there is no such feature",
-    2035: "the free nodes are too scattered",
-    2036: "this is not supported",
-    2037: "this is disabled",
-    2038: "the dependency is not possible",
-    2039: "the partition takes batch jobs only",
-    2042: "the job is held",
-    2044: "the memory of a task is not possible",
-    2045: "there is no such account, or the user is not in it",
-    2048: "there are no such licences",
-    2050: "a limit of the account or QOS is exceeded",
-    2051: "the time limit is not possible",
-    2052: "the user may not use the reservation",
-    2053: "there is no such reservation",
-    2054: "the time is not possible",
-    2055: "nodes of the reservation are busy",
-    2056: "the reservation cannot be used",
-    2057: "there is no such wckey",
-    2061: "the prolog is running",
-    2066: "there is no such QOS",
-    2068: "a node is down, drained or reserved",
-    2069: "the number of CPUs is not possible",
-    2070: "the partition is not available",
-    2071: "the dependency is circular",
-    2072: "the generic resources are not possible",
-    2073: "the job is not waiting",
-    2074: "the QOS is not high enough",
-    2077: "the job is suspended",
-    2078: "the job cannot start at once",
-    2081: "the array is not possible",
-    2083: "the job has started",
-    2084: "the job has finished",
-    2085: "the job is not running",
-    2086: "the job is neither waiting nor running",
-    2087: "the job is not suspended",
-    2101: "the partition is down",
-    2105: "submissions are disabled",
-    2114: "the constraint of the script's node is not possible",
-    2115: "there are no such trackable resources",
-    2118: "the reservation is for maintenance",
-    2119: "there are no such generic resources",
-    2122: "the generic resources are not supported",
-    2123: "the nice value is not possible",
-    2124: "the least time limit is not possible",
-    2125: "the scheduler is deferred",
-    2127: "the job has no environment",
-    2130: "the account may not use the partition",
-    2133: "there are no such preferred features",
-    2134: "the generic resources are not sufficient",
-    4001: "a task was not killed",
-    4002: "the job is already gone from the node",
-    4005: "the user is not known on the node",
-    4006: "the group is not known on the node",
-    4008: "the job's credential was revoked",
-    4022: "the prolog has failed",
-    4023: "the epilog has failed",
-    4027: "the job is not running on the node",
-    8000: "the time limit is missing",
-}
-
 
 def reason(code: int) -> str:
     """What a return code means; its number if it has no words here."""
-    return REASONS.get(code, f"Slurm's error {code}")
+    return _reasons().get(str(code), f"Slurm's error {code}")
+
+
+@cache
+def _reasons() -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name("reasons.toml").read_text())
 
 
 class MessageType(IntEnum):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sil.slurm.protocol.records import JobDescription, named, plugin_of
@@ -114,59 +115,9 @@ def _cores(credential: Any, n_nodes: int) -> list[tuple[int, ...]]:
     return found
 
 
-_OPTIONS = """
-user                user_id         uid
-group               group_id        gid
-name                name            job-name
-account             account         account
-partition           partition       partition
-qos                 qos             qos
-reservation         reservation     reservation
-min_nodes           min_nodes       -
-max_nodes           max_nodes       -
-tasks               -               ntasks
-tasks_per_node      ntasks_per_node ntasks-per-node
-cpus_per_task       cpus_per_task   cpus-per-task
-memory_per_node_mb  -               mem
-memory_per_cpu_mb   -               mem-per-cpu
-disk_per_node_mb    pn_min_tmp_disk tmp
-gres                -               gres
-gpus                tres_per_job    gpus
-gpus_per_node       tres_per_node   gpus-per-node
-gpus_per_task       tres_per_task   gpus-per-task
-gpus_per_socket     tres_per_socket gpus-per-socket
-cpus_per_gpu        cpus_per_tres   cpus-per-gpu
-memory_per_gpu_mb   mem_per_tres    mem-per-gpu
-licenses            licenses        licenses
-constraint          features        constraint
-nodes               req_nodes       nodelist
-excluded_nodes      exc_nodes       exclude
-exclusive           -               exclusive/oversubscribe
-contiguous          -               contiguous/
-time_limit_min      time_limit      time
-least_time_min      time_min        time-min
-begin               begin_time      begin
-deadline            deadline        deadline
-dependency          dependency      dependency
-kill_on_invalid_dependency -        kill-on-invalid-dep=yes/kill-on-invalid-dep=no
-array               array_inx       array
-priority            priority        priority
-nice                -               nice
-hold                -               hold/
-requeue             requeue         requeue/no-requeue
-kill_on_node_failure -              /no-kill
-comment             comment         comment
-wckey               wckey           wckey
-script              script          -
-directory           work_dir        chdir
-output              std_out         output
-environment         environment     -
-others              -               -
-"""
-"""Options; the fields of a job's description in which they are packed as they are, or as generic resources;
-and what `sbatch` calls them: if they are true or false, either word. `others` are further options, like
-`--switches=1`, which only `sbatch` can submit."""
-_ROWS = {option: (field, words) for option, field, words in map(str.split, _OPTIONS.strip().splitlines())}
+_OPTIONS = Path(__file__).with_name("options.txt").read_text().partition("\n\n")[2].splitlines()
+_ROWS = {option: (field, words) for option, field, words in map(str.split, _OPTIONS)}
+"""The fields of a job's description and the options of `sbatch`, by option."""
 _OWN = {
     "script": "#!/bin/sh\n",
     "directory": "/",
