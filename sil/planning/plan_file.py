@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -27,20 +27,10 @@ Mistakes = Iterator[tuple[Location, str]]
 """Places in a plan file, and a sentence about each."""
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
 
-MetricName = Literal[
-    "mean_turnaround",
-    "p95_turnaround",
-    "mean_waiting",
-    "p95_waiting",
-    "mean_bounded_slowdown",
-    "p95_bounded_slowdown",
-    "makespan",
-    "utilisation",
-    "gpu_utilisation",
-    "gpu_waiting",
-    "per_processor_slowdown_mean",
-    "weighted_waiting_time_mean",
-]
+if TYPE_CHECKING:
+    MetricName = str
+else:
+    MetricName = Literal[tuple(PLAN_METRICS)]
 
 
 class GoalTable(Table):

@@ -1,41 +1,23 @@
-"""The columns of Slurm's accounting, the forms and states of their values, and the header of a log.
-
-A column that is not listed holds text of users, in which anything may be written.
-<https://slurm.schedmd.com/job_state_codes.html>
-"""
+"""The columns of Slurm's accounting (`sacct.toml`), the forms and states of their values; a log's header."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
-_UNFINISHED = """COMPLETING CONFIGURING EXPEDITING PENDING POWER_UP_NODE REQUEUE_FED REQUEUE_HOLD RESIZING
-    RESV_DEL_HOLD RUNNING SIGNALING SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
-REFUSED = {
-    **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
-    "BOOT_FAIL": "a node of the job did not boot",
-    "CANCELLED": "the job was cancelled",
-    "COMPLETED": "",
-    "DEADLINE": "the job would have missed its deadline",
-    "FAILED": "the job failed",
-    "LAUNCH_FAILED": "the job could not be launched",
-    "NODE_FAIL": "a node of the job failed",
-    "OUT_OF_MEMORY": "the job ran out of memory",
-    "PREEMPTED": "the job was preempted",
-    "RECONFIG_FAIL": "a node of the job could not be reconfigured",
-    "REQUEUED": "the job was requeued",
-    "REVOKED": "the job ran on another cluster",
-    "TIMEOUT": "the job ran into its time limit",
-}
+_LISTS = tomllib.loads(Path(__file__).with_name("sacct.toml").read_text())
+REFUSED: dict[str, str] = (
+    dict.fromkeys(_LISTS["unfinished"].split(), "the job has not ended") | _LISTS["refused"]
+)
 """All states, with the reason for which a job in it is refused; one that completed is not."""
-
 COMPLETED = frozenset({"COMPLETED"})
 RUNNING = "RUNNING"
 """Such a job used its nodes until the log was printed."""
-_RAN = "CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REQUEUED TIMEOUT"
-RAN = frozenset(_RAN.split())
+RAN = frozenset(_LISTS["ran"].split())
 """The states of jobs that used their nodes, for whatever result."""
 
 
@@ -71,33 +53,13 @@ _FORMS = {
 reading of a row is always among the possible ones."""
 _MATCHES = {kind: re.compile(form, re.IGNORECASE | re.DOTALL) for kind, form in _FORMS.items()}
 
-_KINDS = {
-    "job": "JobID JobIDRaw",
-    "state": "State",
-    "time": "Submit Eligible Start End",
-    "duration": """AveCPU CPUTime CPUTimeRAW Elapsed ElapsedRaw MinCPU Planned PlannedCPU PlannedCPURAW
-        Reserved ResvCPU ResvCPURAW Suspended SystemCPU Timelimit TimelimitRaw TotalCPU UserCPU""",
-    "count": """AllocCPUS AllocNodes AssocID AveDiskRead AveDiskWrite AvePages AveRSS AveVMSize ConsumedEnergy
-        ConsumedEnergyRaw DBIndex GID MaxDiskRead MaxDiskWrite MaxPages MaxRSS MaxVMSize NCPUS
-        NNodes NTasks Priority QOSRAW ReqCPUS ReqMem ReqNodes ReservationId Restarts UID""",
-    "tres": """AllocTRES ReqTRES TRESUsageInAve TRESUsageInMax TRESUsageInMin TRESUsageInTot TRESUsageOutAve
-        TRESUsageOutMax TRESUsageOutMin TRESUsageOutTot""",
-    "exit": "ExitCode DerivedExitCode",
-    "nodes": "NodeList",
-    "word": """AllocGRES AveCPUFreq BlockID Cluster Flags Layout MaxDiskReadNode MaxDiskReadTask
-        MaxDiskWriteNode MaxDiskWriteTask MaxPagesNode MaxPagesTask MaxRSSNode MaxRSSTask
-        MaxVMSizeNode MaxVMSizeTask McsLabel MinCPUNode MinCPUTask Partition QOS QOSREQ
-        ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReqGRES SLUID TRESUsageInMaxNode
-        TRESUsageInMaxTask TRESUsageInMinNode TRESUsageInMinTask TRESUsageOutMaxNode TRESUsageOutMaxTask
-        TRESUsageOutMinNode TRESUsageOutMinTask WCKeyID""",
-    "name": "Account Group User",
-}
-_KIND = {name.lower(): kind for kind, names in _KINDS.items() for name in names.split()} | {"": "name"}
-_TEXTS = """AdminComment Comment Constraints Container Extra JobName Reason Reservation StdErr StdIn StdOut
-    SubmitLine SystemComment WCKey WorkDir"""
-
-SPELLED = {name.lower(): name for names in (*_KINDS.values(), _TEXTS) for name in names.split()}
+SPELLED: dict[str, str] = {}
 """The columns as Slurm spells them, by their names in lower case."""
+_KIND = {"": "name"}
+for _kind, _names in _LISTS["columns"].items():
+    SPELLED |= {name.lower(): name for name in _names.split()}
+    if _kind != "text":
+        _KIND |= dict.fromkeys(_names.lower().split(), _kind)
 
 BEGINNINGS = {
     "workdir": re.compile("/|$"),
