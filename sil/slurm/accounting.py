@@ -19,7 +19,7 @@ from pathlib import Path
 
 from sil.slurm.daemons import CommandFailed, Daemons, InvalidConfiguration
 from sil.slurm.installation import calling_user
-from sil.slurm.settings.selection import credential_settings
+from sil.slurm.settings.selection import credential_settings, own_lines
 from sil.world.guard.faults import one_line
 from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
@@ -93,26 +93,16 @@ def started_accounting(daemons: Daemons, munge: Path | None) -> int:
     _, port = daemons.reserved_port()
     user = f"sil_{secrets.token_hex(8)}"  # which no other database has
     database = _started_database(daemons, user)
-    own = {
-        **dict[str, object](credential_settings(munge)),
-        "DbdHost": "localhost",
-        "DbdAddr": "127.0.0.1",
-        "DbdPort": port,
-        "SlurmUser": calling_user(),
-        "LogFile": daemons.folder / "slurmdbd.log",
-        "PidFile": daemons.folder / "slurmdbd.pid",
-        "ArchiveDir": daemons.folder / "spool",
-        "DebugLevel": "info",
-        "Parameters": "PreserveCaseUser",
-        "StorageType": "accounting_storage/mysql",
-        "StorageHost": "localhost",
-        "StorageUser": user,
-        "StorageLoc": "slurm",
-    }
+    own = [
+        *credential_settings(munge),
+        *own_lines(
+            "own_slurmdbd.conf", port=port, user=calling_user(), folder=daemons.folder, database_user=user
+        ),
+    ]
     if (plugins := daemons.installation.plugins) is not None:
-        own["PluginDir"] = plugins
+        own.append(Pair("PluginDir", str(plugins)))
     path = daemons.folder / "slurmdbd.conf"
-    path.write_text("".join(f"{Pair(key, str(value))}\n" for key, value in own.items()))
+    path.write_text("".join(f"{pair}\n" for pair in own))
     path.chmod(0o600)  # slurmdbd insists on it
     socket = {"MYSQL_UNIX_PORT": str(daemons.folder / "mariadb.socket")}
     daemons.start("slurmdbd", slurmdbd, ["-D"], port, socket)
@@ -201,30 +191,15 @@ def _started_database(daemons: Daemons, user: str) -> int:
     folder, installation = daemons.folder, daemons.installation
     mariadbd = installation.helper("mariadbd", REMEDY)
     install = installation.helper("mariadb-install-db", REMEDY)
-    own = {
-        "datadir": folder / "mariadb",
-        "socket": folder / "mariadb.socket",
-        "tmpdir": folder / "mariadb.tmp",
-        "pid-file": folder / "mariadb.pid",
-        "skip-networking": 1,
-        "skip-log-bin": 1,
-        "performance-schema": 0,
-        # Nothing has to survive a power failure, and nothing is waited for in the background.
-        "innodb-flush-log-at-trx-commit": 0,
-        "innodb-flush-method": "nosync",
-        "innodb-use-native-aio": 0,
-        "innodb-log-file-size": "16M",
-        "innodb-buffer-pool-size": "64M",
-        "innodb-lock-wait-timeout": 900,
-        "init-file": folder / "mariadb.sql",
+    own = [*own_lines("own_mariadb.cnf", folder=folder)]
+    if os.geteuid() == 0:
         # As "user", mariadb-install-db would also give that user a directory of the system's MariaDB.
-        **({"loose-user": "root"} if os.geteuid() == 0 else {}),
-    }
+        own.append(Pair("loose-user", "root"))
     (folder / "mariadb.tmp").mkdir()
     granted = f"CREATE USER {user}@localhost IDENTIFIED BY '';\nGRANT ALL ON *.* TO {user}@localhost;\n"
     (folder / "mariadb.sql").write_text(granted)
     options = folder / "mariadb.cnf"
-    options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own.items()))
+    options.write_text("[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in own))
     words, variables = installation.invoked(
         [install, f"--defaults-file={options}", "--auth-root-authentication-method=normal", "--skip-test-db"]
     )

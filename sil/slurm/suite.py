@@ -25,6 +25,8 @@ _MERGED = ("bin", "sbin", "lib", "lib64")
 """Links into usr, as on each current system: some packages have files there."""
 _SOURCES = Path("/etc/apt")
 _RELEASE = Path("/etc/os-release")
+_OPTIONS = Path(__file__).with_name("suite.apt.conf")
+"""The options of apt."""
 _ENTRY = {
     ".list": re.compile(
         r"^(deb\s+(?:\[[^\]]*\]\s+)?(?P<mirror>\S+)\s+)(?P<suite>\S+)(?P<rest>\s.*)$", re.MULTILINE
@@ -80,26 +82,8 @@ def _downloaded(suite: str, work: Path) -> list[Path]:
     for name in ("lists/partial", "archives/partial"):
         (work / name).mkdir(parents=True)
     (work / "status").touch()
-    own = {
-        "Dir::Etc::SourceList": sources,
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::Etc::Preferences": "/dev/null",
-        "Dir::Etc::PreferencesParts": "/dev/null",
-        "Dir::State": work,
-        "Dir::State::Lists": work / "lists",
-        "Dir::State::Status": work / "status",
-        "Dir::Cache": work,
-        "Dir::Cache::Archives": work / "archives",
-        "Dir::Log": work,
-        "APT::Sandbox::User": "",
-        "APT::Update::Error-Mode": "any",
-        "Debug::NoLocking": "true",
-    }
-    # What a system does after its own updates.
-    cleared = ("APT::Update::Pre-Invoke", "APT::Update::Post-Invoke", "APT::Update::Post-Invoke-Success")
-    lines = [*(f"#clear {name};" for name in (*cleared, "DPkg")), *(f'{k} "{v}";' for k, v in own.items())]
     options = work / "apt.conf"
-    options.write_text("\n".join((*lines, "")))
+    options.write_text(_OPTIONS.read_text().format(sources=sources, work=work))
     apt = ["apt-get", "-c", str(options), "-q"]
     _run(
         [*apt, "update"], f"there is no suite {suite} at this computer's mirror, or the mirror is not reached"

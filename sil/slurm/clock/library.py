@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
-from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,9 +39,6 @@ def built() -> Path:
     return LIBRARY
 
 
-_Release = tuple[int, int]
-
-
 class Pace(IntEnum):
     """When a wait is over."""
 
@@ -57,53 +53,20 @@ class Pace(IntEnum):
 class Wait(NamedTuple):
     """A kind of waits of a thread with a name, in which "*" stands for any further letters; "main" is the
     first thread, "none" any other that was not given a name. A deadline in whole seconds counts from the
-    beginning of the present one. `since` and `before` are releases."""
+    beginning of the present one."""
 
     thread: str
     function: str
     pace: Pace
     least_s: float
     most_s: float
-    since: _Release = (0, 0)
-    before: _Release = (99, 0)
 
 
-def every(thread: str, function: str, length_s: float, pace: Pace, *releases: _Release) -> Wait:
-    """The waits of one length."""
-    return Wait(thread, function, pace, length_s, length_s, *releases)
-
-
-_POOL = (25, 5)
-"""The first release in which threads come from a pool, that of connections among them."""
-_LATER = (23, 2)
-_WAITS = (
-    # The background loop: ten sleeps, or a wait, then it looks around.
-    every("*", "usleep", 0.1, Pace.BEAT),
-    every("main", "cond_timedwait", 1, Pace.BEAT, _LATER),
-    # Backfilling looks whether it is due, or waits until it is.
-    every("bckfl", "cond_timedwait", 1, Pace.BEAT),
-    Wait("bckfl", "cond_timedwait", Pace.ON_TIME, 0, inf),
-    # Usage of accounts decays.
-    Wait("decay", "cond_timedwait", Pace.ON_TIME, 0, inf),
-    # The agent, and updates of nodes and steps.
-    every("none", "cond_timedwait", 2, Pace.POLL),
-    every("fed_*", "cond_timedwait", 2, Pace.POLL),
-    every("fed_*", "sleep", 2, Pace.ON_TIME, (0, 0), _LATER),
-    every("worker[*", "cond_timedwait", 2, Pace.POLL, _POOL),
-    # Threads that send messages, until one of them has ended.
-    every("agent", "usleep", 0.005, Pace.ON_TIME),
-    every("worker[*", "usleep", 0.005, Pace.ON_TIME, _POOL),
-    # The state is saved at most as often.
-    every("sstate", "cond_timedwait", 1, Pace.ON_TIME),
-    # Power saving, which has a thread also if it is not configured.
-    every("powersave", "cond_timedwait", 1, Pace.POLL, _POOL),
-    # Timeouts of connections.
-    Wait("watch", "cond_timedwait", Pace.ON_TIME, 0, inf, _POOL),
-    # So few that their reason does not matter, such as those of accounting.
-    Wait("*", "*", Pace.ON_TIME, 5, inf),
-)
-
-
-def waits_of(release: _Release) -> Iterator[Wait]:
+def waits_of(release: tuple[int, int]) -> Iterator[Wait]:
     """The waits of a release; the first that fits counts."""
-    return (wait for wait in _WAITS if wait.since <= release < wait.before)
+    for line in Path(__file__).with_name("waits.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            thread, function, pace, least_s, most_s, *releases = line.split()
+            since, before = (tuple(map(int, each.split("."))) for each in releases)
+            if since <= release < before:
+                yield Wait(thread, function, Pace[pace], float(least_s), float(most_s))

@@ -45,54 +45,30 @@ def credential_settings(munge: Path | None) -> Iterator[Pair]:
         yield Pair("AuthInfo", f"socket={munge}")
 
 
+def own_lines(name: str, **values: object) -> Iterator[Pair]:
+    """The settings in one of our own files, with values in place of their names in braces."""
+    for line in Path(__file__).with_name(name).read_text().splitlines():
+        if not line.startswith("#"):
+            key, _, value = line.partition("=")
+            yield Pair(key, value.format(**values))
+
+
 def own_settings(here: Surroundings) -> Iterator[Pair]:
     """What takes the place of settings that are not kept."""
-    settings = {
-        "SlurmctldHost": "localhost(127.0.0.1)",
-        "SlurmctldPort": str(here.controller_port),
-        "SlurmdPort": str(here.node_port),
-        "SlurmUser": here.user,
-        "SlurmdUser": here.user,
-        # Since 24.11 connections have a pool of threads, 64 of them by default; the clock looks at each.
-        "SlurmctldParameters": "conmgr_threads=4",
-        "StateSaveLocation": f"{here.folder}/state",
-        "SlurmdSpoolDir": f"{here.folder}/spool",
-        "TmpFS": f"{here.folder}/spool",
-        "SlurmctldPidFile": f"{here.folder}/slurmctld.pid",
-        "SlurmdPidFile": f"{here.folder}/slurmd.pid",
-        "SlurmctldLogFile": f"{here.folder}/slurmctld.log",
-        "SlurmctldDebug": "info",
-        "JobCompType": "jobcomp/filetxt",
-        "JobCompLoc": f"{here.folder}/jobcomp.txt",
-        # In real time: a node that does not answer at once has a slow simulator, and is not down.
-        "MessageTimeout": "100",
-        "TreeWidth": "1",
-        "BcastExclude": "none",
-        # Nodes are as the configuration says, whatever they register.
-        "SlurmdParameters": "config_overrides",
-        "SlurmdTimeout": "0",
-        "InactiveLimit": "0",
-        "ReturnToService": "1",
-        "MailProg": "/bin/true",
-        "ProctrackType": "proctrack/linuxproc",
-        "TaskPlugin": "task/none",
-        "JobAcctGatherType": "jobacct_gather/none",
-        "SwitchType": "switch/none",
-        "MpiDefault": "none",
-        "GroupUpdateTime": "0",
-        "CredType": "cred/none" if here.munge is None else "cred/munge",
-        "AccountingStorageType": "accounting_storage/none",
-    }
+    has_accounting = here.accounting_port is not None
+    yield from own_lines(
+        "own_slurm.conf",
+        **here._asdict(),
+        credential="none" if here.munge is None else "munge",
+        accounting="slurmdbd" if has_accounting else "none",
+    )
     if here.plugins is not None:
-        settings["PluginDir"] = str(here.plugins)
-    if here.accounting_port is not None:
-        settings |= {
-            "AccountingStorageType": "accounting_storage/slurmdbd",
-            "AccountingStorageHost": "127.0.0.1",
-            "AccountingStoragePort": str(here.accounting_port),
-            **({} if here.munge is None else {"AccountingStoragePass": str(here.munge)}),
-        }
-    yield from (Pair(key, value) for key, value in settings.items())
+        yield Pair("PluginDir", str(here.plugins))
+    if has_accounting:
+        yield Pair("AccountingStorageHost", "127.0.0.1")
+        yield Pair("AccountingStoragePort", str(here.accounting_port))
+        if here.munge is not None:
+            yield Pair("AccountingStoragePass", str(here.munge))
     yield from credential_settings(here.munge)
 
 
