@@ -6,7 +6,7 @@ Source: `_schedule` in slurmctld/job_scheduler.c, `_attempt_backfill` in sched/b
 
 from __future__ import annotations
 
-from math import inf, nextafter
+from math import ceil, inf, nextafter
 
 import numpy as np
 
@@ -23,11 +23,11 @@ RESERVED = 3
 
 class TwoPassRule(StartRule):
     """Jobs start in order, in each pool of nodes until one does not fit there: then those of all pools that
-    share nodes with it wait for the backfill scheduler. This one begins a cycle when `interval_s` have passed
-    since the last one. Cycle by cycle it makes a new plan, in which each job, in order, has the earliest
-    start that runs and the reservations before it leave; jobs whose start is now start. Jobs that wait for a
-    limit or for resources of the site are left out by both; those that wait for their reservation let others
-    go on.
+    share nodes with it wait for the backfill scheduler. This one begins a cycle at each multiple of
+    `interval_s` by which something has happened since the last one. Cycle by cycle it makes a new plan, in
+    which each job, in order, has the earliest start that runs and the reservations before it leave; jobs
+    whose start is now start. Jobs that wait for a limit or for resources of the site are left out by both;
+    those that wait for their reservation let others go on.
 
     By limit and key, `counts` are the jobs that a cycle has tested, or the reservations, of which there may
     be `most`; 0 = any number. `plans_all`: whether jobs get reservations that no job can delay, so that these
@@ -72,6 +72,8 @@ class TwoPassRule(StartRule):
             depth, self.full_s = q.n_waiting, now_s + self.full_interval_s
         self.start_in_order(min(depth, q.n_waiting), now_s)
         n_before = NONE
+        if self.interval_s > 0.0 and self.cycle_s < now_s:
+            self.cycle_s = ceil(now_s / self.interval_s) * self.interval_s
         if now_s >= self.cycle_s:
             n_before, self.cycle_s = q.n_placed, now_s + self.interval_s
             self.backfill(now_s)

@@ -157,8 +157,11 @@ class SmallSlurm:
         is_all = depth >= len(self.waiting)
         self.main_pass(self.ordered()[:depth], now_s)
         has_more, has_cycles = True, self.get("bf_max_job_test") > 0
+        interval_s = self.get("bf_interval")
+        if interval_s and self.next_cycle_s < now_s:
+            self.next_cycle_s = now_s + -now_s % interval_s
         if has_cycles and now_s >= self.next_cycle_s:
-            self.next_cycle_s = now_s + self.get("bf_interval")
+            self.next_cycle_s = now_s + interval_s
             has_more = self.cycle(now_s)
         if self.waiting and has_cycles and has_more and self.next_cycle_s > now_s:
             again.append(self.next_cycle_s)

@@ -206,7 +206,7 @@ def test_a_job_waits_for_its_reservation_or_since_no_cycle_has_planned_it() -> N
         if number == 1:
             (start,) = scheduler.schedule(ConsumableNodesProblem(0.0, state)).starts
             state.start(RunId(0), job.id, start, 0.0)
-    reasons = scheduler.schedule(ConsumableNodesProblem(40.0, state)).wait_reasons
+    reasons = scheduler.schedule(ConsumableNodesProblem(60.0, state)).wait_reasons
     assert in_detail(reasons, 0) == "reserved for 100 s"
     assert in_detail(reasons, 1).startswith("it does not fit on the nodes, or would delay jobs that were")
 

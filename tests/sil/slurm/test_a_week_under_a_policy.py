@@ -2,7 +2,7 @@
 
 What differs: cycles of the controller begin at other seconds, so that jobs start up to a minute later, and
 those after them later still. In the end a job fits into a gap in one of the two schedules only: of 600 jobs,
-the first 118 start within 90 s of one another, and half of all within 20 minutes; without fair share, it is
+the first 118 start within 90 s of one another, and half of all within 18 minutes; without fair share, it is
 the first 70, and 76 minutes.
 """
 
