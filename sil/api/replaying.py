@@ -24,9 +24,10 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
+from sil.runs.node_events import notes_for
 from sil.runs.on_log import Replay
 from sil.runs.under_test import COMPARED, UnderTest, named
-from sil.settings.replays import Engine, ReplaySettings
+from sil.settings.replays import Engine, Replaying
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, Fact
 from sil.trace.log_ids import ids_in
 from sil.trace.reading import NoTrace, read_facts, read_table
@@ -46,7 +47,7 @@ def replay(
     log: JobLog,
     schedulers: object = COMPARED,
     *,
-    how: ReplaySettings,
+    how: Replaying,
     bound_s: float = BOUND_S,
     call: Isolating,
 ) -> Replays:
@@ -67,6 +68,8 @@ def replay(
         call = replace(call, isolate=True)
     under_test = named(schedulers, call.is_elsewhere, call.raises_faults and not call.is_elsewhere)
     of_log = Replay.checked(given_log(log, bound_s), how, list(under_test.values()))
+    for note in notes_for(of_log.events, under_test.values()):
+        warn(note)
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)
     with call.listened(of_log.log.name, "jobs") as (listener, executor):

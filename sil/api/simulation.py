@@ -16,7 +16,7 @@ from sil.api.logs import Moment, given_log, second_of_log
 from sil.declared import Field, Shown, as_keyword, spread
 from sil.runs.on_log import Replay
 from sil.runs.under_test import named
-from sil.settings.replays import Engine, ReplaySettings
+from sil.settings.replays import Engine, Replaying
 from sil.trace.facts import FACT_SCHEMA, Fact
 from sil.workload.job_log import JobLog
 
@@ -78,7 +78,7 @@ class Simulation:
     """
 
     @spread(_shown)
-    def __init__(self, log: JobLog, scheduler: object = "easy", *, how: ReplaySettings) -> None:
+    def __init__(self, log: JobLog, scheduler: object = "easy", *, how: Replaying) -> None:
         """Raises UserError for invalid settings, and for a scheduler that cannot replay this log."""
         under_test = named(scheduler, isolated=False, raises_faults=True)
         how = replace(how, engine=Engine.HARNESS)

@@ -15,9 +15,9 @@ from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.progress import TerminalProgress, progress
-from sil.declared import AS_JSON, Setting, Settings
+from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis
-from sil.settings.replays import Asking, Estimates, ReplaySettings
+from sil.settings.replays import Asking, Estimates, Replaying
 from sil.site.logs import OfPart, OfPeriod
 from sil.workers.execution import Execution
 from sil.workers.executor import Inline
@@ -25,19 +25,12 @@ from sil.workload.settings import LOAD, Slicing
 
 if TYPE_CHECKING:
     from sil.runs.under_test import UnderTest
-    from sil.settings.log_events import Events
     from sil.workload.job_log import JobLog
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(OfPart, ReplaySettings):
-    """Which jobs are replayed, and how.
-
-    * `events`: TOML file of drains, outages and reservations of nodes, and of arrays, dependencies, begin
-      times, holds and cancellations; or the output of `scontrol show reservation`. May be repeated.
-    """
-
-    events: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
+class ReplayOptions(OfPart, Replaying):
+    """Which jobs are replayed, and how."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +80,10 @@ def replay(
     from sil.experiment.replay_folder import REPORT, render
     from sil.outcome.metrics import REFUSED
     from sil.outcome.refused_and_failed import IF_RESUBMITTED
-    from sil.runs.node_events import with_reservations
+    from sil.runs.node_events import notes_for
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED
     from sil.settings.decision_costs import check_decision_cost
-    from sil.settings.log_events import Events
 
     names = list(dict.fromkeys(scheduler or COMPARED))
     folder = out_folder or default_folder(log.name.split(".")[0])
@@ -100,14 +92,15 @@ def replay(
     (chosen,), schedulers = _read([log], names, how)
     _print_notes([chosen], schedulers, how, Varied(load=[how.load or 1.0], estimates=[how.estimates]))
     analysis.check(chosen.span_s / 86_400)
-    events = Events()
-    if how.events:
-        events = _events_for(schedulers, how, chosen)
-        chosen = with_reservations(chosen, events, how.events[0])
-    run = Replay.of(chosen, how, events=events)
+    if how.events and how.load is not None:
+        raise UserError(
+            f"--load moves the submissions of jobs, and not the times in {how.events[0]}; leave one out"
+        )
+    run = Replay.checked(chosen, how, schedulers)
+    for note in notes_for(run.events, schedulers):
+        console.print_note(note)
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()
-    run.check(schedulers)
     with progress("jobs") as bars, executing as executor:
         bar = TerminalProgress(bars, chosen.name)
         outcomes = replay_all(run, schedulers, folder, executor, analysis, bar)
@@ -128,35 +121,6 @@ def replay(
         look = f"; open {folder / REPORT} in a browser" if results.report else ""
         console.print_line(f"Results are in {folder}{look}.")
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
-
-
-def _events_for(schedulers: Sequence[UnderTest], how: ReplayOptions, log: JobLog) -> Events:
-    """The events of the files. Raises UserError if they do not suit the schedulers or the log."""
-    from sil.runs.node_events import notes_on
-    from sil.runs.under_test import InProcess, SlurmProgram
-    from sil.settings.events_file import events_in
-
-    files = how.events or []
-    if how.load is not None:
-        raise UserError(
-            f"--load moves the submissions of jobs, and not the times in {files[0]}; leave one out"
-        )
-    events = events_in(files, log)
-    others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
-    for each in others:
-        if not isinstance(each, InProcess) or each.has_own_queue:
-            raise UserError(
-                f"scheduler '{each.label}' has its own queue, and no commands for the events of {files[0]}; "
-                f"leave that scheduler or --events out"
-            )
-    if others and events.on_nodes and log.cluster is None:
-        raise UserError(
-            f"{files[0]} has events on nodes, and the processors of {log.name} are no nodes for "
-            f"'{others[0].label}'; give these with --nodes, or name slurm alone"
-        )
-    for note in (*events.notes, *((*events.only_of_slurm, *notes_on(events)) if others else ())):
-        console.print_note(note)
-    return events
 
 
 def _read(

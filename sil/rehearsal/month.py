@@ -19,9 +19,10 @@ import polars as pl
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.rehearsal.submissions import REPLACED, HowSubmitted
-from sil.runs.node_events import notes_on, with_reservations
+from sil.runs.node_events import notes_on
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
 from sil.settings.log_events import Events
+from sil.settings.reservations_file import with_reservations
 from sil.workload.accounting import job_numbers, jobs_of, log_of
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules

@@ -1,21 +1,17 @@
 """What operators do with the nodes of a log, for schedulers other than Slurm's controller: drains, outages
-and reservations as changes of the simulated world, and jobs that name reservations."""
+and reservations as changes of the simulated world; and which schedulers know of which events."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
-
-import polars as pl
+from collections.abc import Iterable, Iterator, Sequence
 
 from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.node_resources.core.codes import MAX_RESERVATIONS
 from scheduler.ports import DrainChanged, ReservationMade
+from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.log_events import Events, NodesReserved, NodesUpdated
-from sil.workload.job_log import JobLog, user_names
 from sil.world.events import StateChange
 from sil.world.failures import TimedChange
 from site_db.site_file.cluster import SiteNodes
@@ -29,6 +25,24 @@ def changes_of(events: Events, cluster: SiteNodes) -> tuple[TimedChange, ...]:
     return tuple(_Changes(cluster).of(events))
 
 
+def without_commands(events: Events, schedulers: Iterable[UnderTest]) -> Iterator[tuple[str, str]]:
+    """The schedulers that cannot carry events out, by name, and why."""
+    for each in schedulers if events else ():
+        if not isinstance(each, SlurmProgram) and (not isinstance(each, InProcess) or each.has_own_queue):
+            yield (
+                each.label,
+                f"scheduler '{each.label}' has its own queue, and no commands for events; leave that "
+                f"scheduler or the events out",
+            )
+
+
+def notes_for(events: Events, schedulers: Iterable[UnderTest]) -> list[str]:
+    """What of the events is not modelled under these schedulers."""
+    if all(isinstance(each, SlurmProgram) for each in schedulers):
+        return [*events.notes]
+    return [*events.notes, *events.only_of_slurm, *notes_on(events)]
+
+
 def notes_on(events: Events) -> list[str]:
     """What of the reservations is not modelled, a sentence each."""
     flags = Counter(
@@ -39,48 +53,6 @@ def notes_on(events: Events) -> list[str]:
         for flag, n in sorted(flags.items())
         if flag not in MODELLED_FLAGS
     ]
-
-
-def with_reservations(log: JobLog, events: Events, path: Path) -> JobLog:
-    """The log, of which jobs request the reservations that the events in this file have for them. Raises
-    UserError for jobs that Slurm would reject."""
-    named = {job: given["reservation"] for job, given in events.options.items() if "reservation" in given}
-    if not named or log.cluster is None:
-        return log
-    requests, places = list(log.requests), dict[tuple[int, str], int]()
-    classes, names = list(log.job_classes), user_names(log.jobs["user"].unique(), log.users)
-    known = {event.name: event for event in events.on_nodes if isinstance(event, NodesReserved)}
-    column = log.jobs["request"].to_list()
-    for x, row in enumerate(log.jobs.iter_rows(named=True)):
-        if (name := named.get(row["job"])) is None:
-            continue
-        account = log.charged[row["charged"]].account if log.charged else ""
-        why = _why_rejected(known.get(name), row["submit_s"], names[row["user"]], account)
-        if why is not None:
-            job = log.ids.text(row["job"])
-            raise UserError(f"{path}: job {job} names reservation '{name}', {why}")
-        key = row["request"], name
-        if key not in places:
-            places[key] = len(requests)
-            requests.append(replace(log.requests[row["request"]], reservation=name))
-            classes += [classes[row["request"]]] if classes else []
-        column[x] = places[key]
-    jobs = log.jobs.with_columns(request=pl.Series(column, dtype=log.jobs["request"].dtype))
-    return replace(log, jobs=jobs, requests=tuple(requests), job_classes=tuple(classes))
-
-
-def _why_rejected(made: NodesReserved | None, submit_s: float, user: str, account: str) -> str | None:
-    if made is None:
-        return "which is not among the reservations; add it, or leave it out of [[submission]]"
-    if submit_s < made.at_s:
-        return (
-            f"which is known from {made.at_s:,.10g} s on, and is submitted at {submit_s:,.10g} s; make the "
-            f"reservation known before"
-        )
-    if user not in made.users and account not in made.accounts:
-        whose = ", ".join((*made.users, *made.accounts)) or "root"
-        return f"which is for {whose}, and is of user {user}; add the user to its users"
-    return None
 
 
 class _Changes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind
 from scheduler.ports import DrainChanged, ReservationMade
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
@@ -26,13 +25,14 @@ from sil.outcome.priorities import PrioritiesAtStart
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.node_events import changes_of
+from sil.runs.node_events import changes_of, without_commands
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
-from sil.runs.under_test import InProcess, UnderTest, check_for_logs, controllers
+from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import GuardTable, check_decision_cost
-from sil.settings.files import package_version, scheduler_source
+from sil.settings.events_file import events_in
+from sil.settings.files import package_version, paths, scheduler_source
 from sil.settings.log_events import Events
-from sil.settings.replays import NONE, Asking, Engine, ReplaySettings
+from sil.settings.replays import NONE, Asking, Engine, Replaying, ReplaySettings
 from sil.trace.facts import (
     TIMINGS,
     TIMINGS_SCHEMA,
@@ -87,13 +87,15 @@ class Replay(ReplaySettings):
     def of(cls, log: JobLog, settings: Asking, **more: Any) -> Replay:
         """A replay with these settings, as far as a single replay has them, and `more` of them."""
         names = {field.name for field in fields(cls)} & {field.name for field in fields(settings)}
-        return cls(log, **{name: getattr(settings, name) for name in names} | more)
+        return cls(log, **{name: getattr(settings, name) for name in names - {"events"}} | more)
 
     @classmethod
-    def checked(cls, log: JobLog, settings: Asking, schedulers: Sequence[UnderTest]) -> Replay:
-        """As `of`. Raises UserError for settings and schedulers that do not suit the log."""
+    def checked(cls, log: JobLog, settings: Replaying, schedulers: Sequence[UnderTest]) -> Replay:
+        """As `of`, with the events of files. Raises UserError for settings, events and schedulers that do not
+        suit the log."""
         check_for_logs(schedulers, log.cluster is not None)
-        replay = cls.of(log, settings)
+        log, events = events_in(paths(settings.events), log)
+        replay = cls.of(log, settings, events=events)
         check_decision_cost(replay.decision_cost)
         replay.check(schedulers)
         return replay
@@ -223,14 +225,14 @@ class Replay(ReplaySettings):
 
         follow, most_mb = partial(self._follow, scheduler), self.memory_limit_mb
         with hosted(follow, [scheduler], printed, most_mb, attempt) as host:
-            simulation = self._simulation(scheduler, pass_on, attempt.report)
+            simulation = self._simulation(pass_on, attempt.report)
             simulation.run(self._managed(simulation, scheduler, host, printed, decisions), host)
         simulation.world.trace.close()
         pass_decisions()
 
     def _follow(self, scheduler: UnderTest, host: Host) -> None:
         """The same run without results, where a scheduler answers."""
-        simulation = self._simulation(scheduler, lambda facts: None)
+        simulation = self._simulation(lambda facts: None)
         simulation.run(self._managed(simulation, scheduler, host, Path(os.devnull)), host)
 
     def check(self, schedulers: Sequence[UnderTest]) -> None:
@@ -245,6 +247,14 @@ class Replay(ReplaySettings):
                     f"{given(option).removesuffix('=')} is for Slurm's controller; add "
                     f"{given('--scheduler', 'slurm')}, or leave it out"
                 )
+        for _, why in without_commands(self.events, schedulers):
+            raise UserError(why)
+        others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
+        if others and self.events.on_nodes and self.log.cluster is None:
+            raise UserError(
+                f"there are events on nodes, and the processors of {self.log.name} are no nodes for "
+                f"'{others[0].label}'; name them with {given('--nodes', 'slurm.conf')}, or name slurm alone"
+            )
         for scheduler in schedulers:
             if (
                 self.log.cluster is None
@@ -313,7 +323,7 @@ class Replay(ReplaySettings):
     ) -> tuple[World, Iterator[None]]:
         """The world of the replay under a scheduler, and its events: the iterator stops before each. Facts
         are passed on when the trace of the world is closed. For `printed` see `results`."""
-        simulation, host = self._simulation(scheduler, on_facts), here([scheduler])
+        simulation, host = self._simulation(on_facts), here([scheduler])
         return simulation.world, simulation.steps(self._managed(simulation, scheduler, host, printed), host)
 
     @cached_property
@@ -333,36 +343,14 @@ class Replay(ReplaySettings):
     @cached_property
     def eligibility(self) -> Events | None:
         """The events and conditions that make jobs ineligible at times; None if there are none."""
-        events, later_s = self.events, SUBMITTED_LATER_S.get(self.order, 0.0)
-        if self.log.after:
-            events = replace(events, conditions=self._in_closed_loop(events.conditions))
-        if not (events.conditions or events.on_jobs or any(array.at_once for array in events.arrays)):
-            return None
-        on_jobs = tuple(event._replace(at_s=event.at_s + later_s) for event in events.on_jobs)
-        return replace(events, on_jobs=on_jobs)
-
-    def _in_closed_loop(self, conditions: Mapping[int, Conditions]) -> dict[int, Conditions]:
-        """Add to the conditions that jobs depend on the ends of preceding jobs that are replayed, too."""
-        numbers, found = frozenset(self.log.jobs["job"]), dict(conditions)
-        for job, (preceding, think_s) in self.log.after.items():
-            if job in numbers and preceding in numbers:
-                before = found.get(job, Conditions())
-                after = Dependency(DependencyKind.AFTER_ANY, (preceding,), think_s)
-                found[job] = before._replace(dependencies=(*before.dependencies, after))
-        return found
+        return self.events.of_eligibility(self.log, SUBMITTED_LATER_S.get(self.order, 0.0))
 
     def _simulation(
         self,
-        scheduler: UnderTest,
         on_facts: Callable[[pl.DataFrame], None],
         on_arrivals: Callable[[int], None] = lambda n: None,
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
-        if isinstance(scheduler, InProcess) and self.eligibility is not None:
-            machine.events, machine.unsuccessful = (
-                self.eligibility,
-                frozenset(map(int, self.log.unsuccessful)),
-            )
         return SiteRun(machine, Disturbances(ORDERS[self.order]), on_facts)
 
     def _managed(
@@ -399,7 +387,8 @@ class LoggedMachine(FreeNodesModel):
         self.jobs, self.n_jobs = runs.arrivals(), runs.total
         self.run_s = lambda job, nodes: runs.run_s(job)
         self.run_times = run_times_by(replay.estimates, runs.run_s)
-        self.changes = replay.changes
+        self.changes, self.events = replay.changes, replay.eligibility
+        self.unsuccessful = frozenset(map(int, log.unsuccessful)) if self.events else ()
         self.may_fail = any(isinstance(change, StateChange) for _, change in self.changes)
         self._replay, self._runs = replay, runs
 

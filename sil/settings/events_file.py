@@ -20,8 +20,9 @@ from scheduler import UserError
 from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
 from scheduler.messages import counted
 from scheduler.ports import Act
+from sil.report.origin import sha256_sums
 from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated, jobs_in
-from sil.settings.reservations_file import is_of_scontrol, reservations_in
+from sil.settings.reservations_file import is_of_scontrol, reservations_in, with_reservations
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog
 from site_db.files.formats import is_whole
@@ -130,9 +131,10 @@ def read_events(path: Path, log: JobLog) -> Events:
     return events_of(read(path, EventsFile), log, path)
 
 
-def events_in(files: Sequence[Path], log: JobLog) -> Events:
-    """The events of a file in TOML, and reservations of others, as `scontrol` prints them. Raises InvalidFile
-    with file and line."""
+def events_in(files: Sequence[Path], log: JobLog) -> tuple[JobLog, Events]:
+    """The events of a file in TOML, and reservations of others, as `scontrol` prints them; and the log, of
+    which jobs request these. Raises InvalidFile with file and line, and UserError for events on nodes that
+    are none."""
     in_toml = [path for path in files if not is_of_scontrol(path)]
     if len(in_toml) > 1:
         raise UserError(f"{in_toml[1]}: {in_toml[0]} has events, too; write them all into one file")
@@ -141,7 +143,9 @@ def events_in(files: Sequence[Path], log: JobLog) -> Events:
     for path in dict.fromkeys(each for each in files if each not in in_toml):
         on_nodes += reservations_in(path, origin_s, log.zone, notes)
     on_nodes.sort(key=lambda event: event.at_s)
-    return replace(found, on_nodes=tuple(on_nodes), notes=tuple(notes))
+    found = replace(found, on_nodes=tuple(on_nodes), notes=tuple(notes))
+    log = replace(log, sources={**log.sources, **sha256_sums(*files)})
+    return (with_reservations(log, found, files[0]) if files else log), found
 
 
 def _other_than_a_dependency(text: str) -> str | None:

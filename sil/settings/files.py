@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -30,6 +31,11 @@ def built_in(kind: str) -> dict[str, Path]:
 def is_built_in(path: Path) -> bool:
     """Whether it is one of the files that come with the package."""
     return path.resolve().is_relative_to(FIXTURES.resolve())
+
+
+def paths(given: str | Path | Iterable[str | Path] | None, folder: Path = Path()) -> list[Path]:
+    """Files of a setting, of which one may stand for itself; relative ones start at `folder`."""
+    return [folder / name for name in ([given] if isinstance(given, str | Path) else given or ())]
 
 
 def named(name: str, folder: Path) -> Path:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scheduler.managers.eligibility import Conditions, JobArray
+from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
 from scheduler.messages import counted
 from scheduler.ports import Act
+
+if TYPE_CHECKING:
+    from sil.workload.job_log import JobLog
 
 _OF_ALL = {"dependency", "begin", "hold", "name", "reservation"}
 _OF_A_DEPENDENCY = re.compile(r"(?<=:)\d+", re.ASCII)
@@ -88,6 +91,23 @@ class Events:
     commands: tuple[Command, ...] = ()
     notes: tuple[str, ...] = ()
     """What of the files is not modelled, a sentence each."""
+
+    def __bool__(self) -> bool:
+        return self != Events(notes=self.notes)
+
+    def of_eligibility(self, log: JobLog, later_s: float = 0.0) -> Events | None:
+        """What makes jobs of a log ineligible at times, a closed loop included: in it, jobs depend on the
+        ends of preceding ones that are in the log, too. None without any. Acts are `later_s` later."""
+        numbers, found = frozenset(log.jobs["job"]) if log.after else frozenset[int](), dict(self.conditions)
+        for job, (preceding, think_s) in log.after.items():
+            if job in numbers and preceding in numbers:
+                before = found.get(job, Conditions())
+                after = Dependency(DependencyKind.AFTER_ANY, (preceding,), think_s)
+                found[job] = before._replace(dependencies=(*before.dependencies, after))
+        if not (found or self.on_jobs or any(array.at_once for array in self.arrays)):
+            return None
+        on_jobs = tuple(event._replace(at_s=event.at_s + later_s) for event in self.on_jobs)
+        return replace(self, conditions=found, on_jobs=on_jobs)
 
     def of_places(self, place_of: Mapping[int, int]) -> Events:
         """What happens to jobs, and their conditions, with other numbers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 from sil.declared import Setting, Settings
@@ -77,6 +78,22 @@ class ReplaySettings(Asking):
     reasons: bool = False
     slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 1.0
     pause_at_s: Annotated[float | None, Setting(least=0.0)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithEvents(Settings):
+    """What happens besides.
+
+    * `events`: TOML file of drains, outages and reservations of nodes, and of arrays, dependencies, begin
+      times, holds and cancellations; or the output of `scontrol show reservation`. May be repeated.
+    """
+
+    events: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replaying(WithEvents, ReplaySettings):
+    """How one log is replayed, and what happens meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)

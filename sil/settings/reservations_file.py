@@ -1,14 +1,20 @@
-"""Reservations as `scontrol show reservation` prints them: known from the beginning of a log on."""
+"""Reservations as `scontrol show reservation` prints them, known from the beginning of a log on; and jobs
+that name reservations."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 
+import polars as pl
+
+from scheduler import UserError
 from scheduler.messages import counted
-from sil.settings.log_events import NodesReserved
+from sil.settings.log_events import Events, NodesReserved
+from sil.workload.job_log import JobLog, user_names
 from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile
 from site_db.slurm.output import blocks, values_of
@@ -57,3 +63,45 @@ def reservations_in(
             name = values["reservationname"]
             yield NodesReserved(0.0, name, max(start_s, 0.0), end_s, values["nodes"], users, accounts, flags)
     notes += [f"{counted(n, 'reservation')} in {path}: {why}, left out" for why, n in left_out.items()]
+
+
+def with_reservations(log: JobLog, events: Events, path: Path) -> JobLog:
+    """The log, of which jobs request the reservations that the events in this file have for them. Raises
+    UserError for jobs that Slurm would reject."""
+    named = {job: given["reservation"] for job, given in events.options.items() if "reservation" in given}
+    if not named or log.cluster is None:
+        return log
+    requests, places = list(log.requests), dict[tuple[int, str], int]()
+    classes, names = list(log.job_classes), user_names(log.jobs["user"].unique(), log.users)
+    known = {event.name: event for event in events.on_nodes if isinstance(event, NodesReserved)}
+    column = log.jobs["request"].to_list()
+    for x, row in enumerate(log.jobs.iter_rows(named=True)):
+        if (name := named.get(row["job"])) is None:
+            continue
+        account = log.charged[row["charged"]].account if log.charged else ""
+        why = _why_rejected(known.get(name), row["submit_s"], names[row["user"]], account)
+        if why is not None:
+            job = log.ids.text(row["job"])
+            raise UserError(f"{path}: job {job} names reservation '{name}', {why}")
+        key = row["request"], name
+        if key not in places:
+            places[key] = len(requests)
+            requests.append(replace(log.requests[row["request"]], reservation=name))
+            classes += [classes[row["request"]]] if classes else []
+        column[x] = places[key]
+    jobs = log.jobs.with_columns(request=pl.Series(column, dtype=log.jobs["request"].dtype))
+    return replace(log, jobs=jobs, requests=tuple(requests), job_classes=tuple(classes))
+
+
+def _why_rejected(made: NodesReserved | None, submit_s: float, user: str, account: str) -> str | None:
+    if made is None:
+        return "which is not among the reservations; add it, or leave it out of [[submission]]"
+    if submit_s < made.at_s:
+        return (
+            f"which is known from {made.at_s:,.10g} s on, and is submitted at {submit_s:,.10g} s; make the "
+            f"reservation known before"
+        )
+    if user not in made.users and account not in made.accounts:
+        whose = ", ".join((*made.users, *made.accounts)) or "root"
+        return f"which is for {whose}, and is of user {user}; add the user to its users"
+    return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
+from sil.settings.files import paths
 from sil.settings.replays import OfAccounting
 from sil.workload.settings import LogPart, Period, Rules
 from site_db.files.input_errors import InvalidFile, remedy
@@ -49,29 +50,29 @@ class WithNodes(Rules):
         one with all its processors. Raises UserError."""
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
-        if not self._of_policy:
+        if not (files := paths(self.policy)):
             return self._nodes()
         from site_db.site_file.cluster import SiteNodes
-        from site_db.slurm.policy import read_policy
         from site_db.slurm.priorities import MODELLED
 
         # Of another slurm.conf than that of the policy, priorities and partitions' tiers do not count.
-        files = [file.resolve() for file in self._of_policy]
-        is_read = self.nodes is not None and Path(self.nodes).resolve() in files
+        is_read = self.nodes is not None and Path(self.nodes).resolve() in [file.resolve() for file in files]
         nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {}, has_memory=False)
-        policy = read_policy(self._of_policy, nodes, is_read)
-        return replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
+        return under_policy(nodes, files, is_read)
 
     def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:
         if self.site is not None:
             return nodes_in_database(self.site)
         return None if self.nodes is None else read_nodes_of(Path(self.nodes), modelled)
 
-    @property
-    def _of_policy(self) -> list[Path]:
-        """The files of the policy; in Python, one may stand for itself."""
-        given = [self.policy] if isinstance(self.policy, str | Path) else self.policy or []
-        return [Path(file) for file in given]
+
+def under_policy(nodes: SiteNodes, files: Sequence[Path], has_nodes: bool = False) -> SiteNodes:
+    """The nodes under the policy of files, if there are any. Raises InvalidFile. `has_nodes`: see
+    `read_policy`."""
+    from site_db.slurm.policy import read_policy
+
+    policy = read_policy(files, nodes, has_nodes) if files else None
+    return nodes if policy is None else replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class LogFile(WithNodes, _OfSize):
     def read(self, log: Path) -> JobLog:
         """The jobs of a log, on these nodes. Raises InvalidFile."""
         files = [] if self.nodes is None else [Path(self.nodes)]
-        return read_log(log, self, self.processors, self.cluster, [*files, *self._of_policy])
+        return read_log(log, self, self.processors, self.cluster, [*files, *paths(self.policy)])
 
 
 @dataclass(frozen=True, kw_only=True)

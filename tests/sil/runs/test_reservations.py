@@ -21,12 +21,13 @@ from scheduler.node_request import Node, Partition, Request
 from scheduler.node_set import NodeSet
 from scheduler.rules import AllOthers
 from sil.outcome.invariants.reservations import COLUMNS, KeptFromNodes
-from sil.runs.node_events import notes_on, with_reservations
+from sil.runs.node_events import notes_on
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.events_file import events_in
 from sil.settings.log_events import Events, NodeEvent, NodesReserved, NodesUpdated
 from sil.settings.replays import Engine
+from sil.settings.reservations_file import with_reservations
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.held import intervals_in, request_of
@@ -378,7 +379,7 @@ def test_reservations_are_read_as_scontrol_prints_them_in_the_time_zone_of_the_l
         header={"unixstarttime": str(int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) - 7200)},
         zone=timezone(timedelta(hours=1)),
     )
-    found = events_in([printed, events], log)
+    _, found = events_in([printed, events], log)
     assert found.on_nodes == (
         NodesReserved(0.0, "maint1", 7200.0, 10800.0, "n[1-2]", ("root", "ann"), (), ("MAINT", "FLEX")),
         NodesUpdated(5.0, "n1", "DRAIN", "maintenance"),
