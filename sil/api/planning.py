@@ -92,7 +92,8 @@ class Asked:
         address = None if site is None else parse_address(site)
         if consent is not None:
             permit(foreign_code(plan, path, address, settings.get("schedulers") or ()), consent)
-        return cls(plan, path, address, sha256_sums(path))
+        files_of = (path.parent / name for name in plan.files)
+        return cls(plan, path, address, sha256_sums(path, *files_of))
 
     def answered(
         self,

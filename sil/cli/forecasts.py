@@ -45,6 +45,11 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
     log = asked.read(file)
     for note in log.notes if asked.cluster is None else (*asked.cluster.notes, *log.notes):
         console.print_note(note)
+    if log.after:
+        raise UserError(
+            "--closed-loop: the jobs of a forecast come as they came in the past, whenever others end; leave "
+            "it out"
+        )
     if of_log.score is not None:
         replayed, n = KnownReplay.under(replay_under(log, scheduler)), of_log.score
         with progress("jobs") as bars:

@@ -150,15 +150,12 @@ def _print_notes(
     elif with_theirs and of_nodes:
         whose = f"'{with_theirs[0]}', which reads its own slurm.conf"
         of_nodes.append(f"settings ignored above do apply under {whose}")
-    if programs and how.policy:
-        whose = "has the policy of its own slurm.conf and of the files beside it, not that of --policy"
-        of_nodes.append(f"'{programs[0].label}' {whose}")
     of_users = []
     if Estimates.HISTORY in (varied.estimates or ()):
         n = sum(int((log.jobs["user"] < 0).sum()) for log in logs)
         of_users = [f"{counted(n, 'job')} of unknown users: their estimates are the users' own"] if n else []
     loads = on_scaled_days(varied.load or ())
-    for note in (*of_nodes, *of_logs, *loads, *of_users, *notes_on_slurm(schedulers)):
+    for note in (*of_nodes, *of_logs, *loads, *of_users, *notes_on_slurm(schedulers, bool(how.policy))):
         console.print_note(note)
 
 

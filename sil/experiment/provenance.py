@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.messages import counted
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
+from sil.settings.experiment_file import GridValue
 from sil.settings.files import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
 from sil.settings.foreign_code import module_spec
 from sil.trace.facts import RunDescription
@@ -38,12 +39,16 @@ def describe(scenario: Scenario) -> RunDescription:
         clusters=tuple(name for name in resources.names if name not in class_of),
         job_classes=tuple(job_class.name for job_class in site.job_classes),
         workload=_workload(scenario),
-        points=tuple(dict(point) for point in experiment.points),
+        points=tuple({key: _text(value) for key, value in at.items()} for at in experiment.points),
         shared_cluster=resources.time_shared_cluster,
         runs_known=scenario.in_use.as_of,
         bounded_slowdown_threshold_s=experiment.bounded_slowdown_threshold_s,
         **scenario.model,
     )
+
+
+def _text(value: GridValue) -> int | float | str:
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _workload(scenario: Scenario) -> str:

@@ -126,7 +126,9 @@ def run_experiment(
             "recorded again; name another folder with --out to start from what the site has learned since"
         )
         return render(out)
-    record_origin(out, {**sha256_sums(source), "experiment with its site and code": identity.whole})
+    record_origin(
+        out, {**sha256_sums(source, *site.files), "experiment with its site and code": identity.whole}
+    )
     for sentence in scenario.notes():
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:

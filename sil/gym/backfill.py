@@ -16,7 +16,8 @@ from sil.api.logs import given_log
 from sil.declared import choice, whole_number
 from sil.gym.environments import Numbers, Observation, Options, Single, Vector, reward_of
 from sil.outcome.jobs import BOUND_S
-from sil.runs.compiled import CODES
+from sil.runs.compiled import CODES, keep_ineligible
+from sil.settings.log_events import Events
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
 from sil.world.core.asking import PolicyAnswers, PolicyLoop
@@ -39,8 +40,8 @@ class Episodes:
         name, n = self.log.name, len(self.log)
         if self.log.cluster is not None:
             raise UserError(
-                f"{name}: its jobs request parts of nodes, but the environment has identical processors; "
-                "give a log without nodes"
+                f"{name}: its jobs request parts of nodes, but the environment has identical processors, "
+                "on which the agent decides who is served; give a log without nodes and policy"
             )
         if not 0 <= held_out < 1:
             raise UserError(f"held_out is {held_out!r}; expected a share of the log from 0 to less than 1")
@@ -232,10 +233,12 @@ class BackfillBatch:
         a, n_nodes = self._numbers, self.episodes.log.processors
         begin = self.episodes.drawn(rng, options)
         end = begin + self.episodes.jobs
-        jobs = self._jobs.between(begin, end)
-        self._replays[at] = PolicyLoop(
+        jobs, log = self._jobs.between(begin, end), self.episodes.log
+        self._replays[at] = replay = PolicyLoop(
             jobs, IdenticalNodes(n_nodes), ranks(ORDERS["default"]), self._by, _FACTS
         )
+        closed_loop = Events().of_eligibility(log[begin:end]) if log.after else None
+        keep_ineligible(replay, closed_loop, self._log_jobs[begin:end], ())
         self._begin[at], self._steps.begin_s[at] = begin, self._jobs.submit_s[begin]
         self._steps.work_s[at] = self._work_s[end] - self._work_s[begin]
         a["job"][at], a["is_excluded"][at], a["state"][at] = NO_JOB, False, GOES_ON

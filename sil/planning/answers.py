@@ -36,7 +36,8 @@ Watch = Callable[[str, str, int, int], None]
 
 RUNS = "runs.db"
 """The file of finished runs in the folder of a plan."""
-EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
+PRICED = EACH_OFFER, BEST_BUY = "each offer", "best buy"
+POLICIES, RETIRE = "policies", "retire"
 """Questions that compare options."""
 
 Fault = SchedulerFault | GoalNeverMeasured
@@ -74,12 +75,13 @@ class Answer:
     best_buy: BestBuy | None
     size: Size | None
     retire: OptionRanking | None
+    policies: OptionRanking | None = None
 
     @property
     def rankings(self) -> dict[str, OptionRanking]:
         """The rankings of options by question."""
         best = None if self.best_buy is None else self.best_buy.ranking
-        found = {EACH_OFFER: self.marginal, BEST_BUY: best, RETIRE: self.retire}
+        found = {EACH_OFFER: self.marginal, BEST_BUY: best, POLICIES: self.policies, RETIRE: self.retire}
         return {question: ranking for question, ranking in found.items() if ranking is not None}
 
 
@@ -91,7 +93,7 @@ class Answers:
       today; `binding`, the queues whose jobs keep the machine to which they were mapped.
     * `loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at the
       beginning. After `indispensable` retirements, the site could not carry the forecast.
-    * `faults` are those of schedulers without answers; `without_effect`, sentences on offers.
+    * `faults` are those of schedulers without answers; `without_effect`, sentences on offers and policies.
     * Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the jobs of
       which weeks are drawn.
     """
@@ -162,6 +164,7 @@ class Prepared:
             plan = plan.model_copy(update={"first_replications": 1, "most_replications": 1})
         self.plan = plan
         self.offers = one_of_each(plan)
+        self.policies = [Option(table.name, policy=table.policy) for table in plan.policies]
         self.site = OnSite(plan, source.parent, address, find) if plan.is_on_site else None
         self._retirements: list[Option] = []
         if self.site is None:
@@ -173,7 +176,7 @@ class Prepared:
                 raise toml_file.invalid(source, error.mistakes) from None
             if plan.retire is not None:
                 self._retirements = retirements(plan.retire, today)
-            self._refuse(mistakes(plan, self.site, self.offers, self._retirements))
+            self._refuse(mistakes(plan, self.site, self.offers, self.policies, self._retirements))
         self.scenario = self.site or OnLog(plan, source.parent, find)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
@@ -249,7 +252,9 @@ def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
             if isinstance(why, GoalNeverMeasured):
                 raise why
         raise AllAtFault(faults)
-    found = Answers(plan, "", (), (), tuple(answered), loads, prepared.indispensable, faults)
+    options = (AS_IT_IS, *prepared.policies)
+    notes = dict.fromkeys(f"{note}." for option in options for note in prepared.scenario.notes_on(option))
+    found = Answers(plan, "", (), (), tuple(answered), loads, prepared.indispensable, faults, tuple(notes))
     if site is None:
         return found
     today = site.scenario(AS_IT_IS)
@@ -260,7 +265,7 @@ def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
         site=site.name,
         down=in_use.down,
         binding=tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT),
-        without_effect=tuple(idle_parts(site, prepared.offers)),
+        without_effect=(*idle_parts(site, prepared.offers), *found.without_effect),
         model=today.model.get("nodes", ()),
         added=tuple(added_nodes(site, prepared.offers)),
         log=in_use.log,
@@ -269,7 +274,7 @@ def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
 
 def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, int, int], None]) -> Answer:
     plan, base = prepared.plan, prepared.base
-    marginal = best = sized = retire = None
+    marginal = best = sized = policies = retire = None
     others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]
     if others:
         by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
@@ -278,7 +283,9 @@ def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, in
         best = best_buy(samples, base, prepared.carries, partial(watch, BEST_BUY))
     if plan.size is not None:
         sized = size(samples, prepared.carries, partial(watch, "size"))
+    if prepared.policies and base is AS_IT_IS:
+        policies = rank_options(samples, prepared.policies, on_look=partial(watch, POLICIES))
     if prepared.spare and base is AS_IT_IS:
         criteria = Criteria(only_first=True)
         retire = rank_options(samples, prepared.spare, criteria, partial(watch, RETIRE))
-    return Answer(samples.scheduler, base, samples.refused(base), marginal, best, sized, retire)
+    return Answer(samples.scheduler, base, samples.refused(base), marginal, best, sized, retire, policies)

@@ -13,7 +13,7 @@ from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import GoalTable, Mistakes, Plan
 from sil.planning.sites import OnSite
 from sil.runs.nodes_scenario import NodesScenario
-from sil.runs.scenario import Scenario
+from sil.runs.scenario import DoesNotFit, Scenario
 from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JOB_CLASS, queue_of
@@ -22,7 +22,13 @@ from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.site_file.tables import SiteFile
 
 
-def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Sequence[Option]) -> Mistakes:
+def mistakes(
+    plan: Plan,
+    site: OnSite,
+    offers: Sequence[Option],
+    policies: Sequence[Option],
+    retirements: Sequence[Option],
+) -> Mistakes:
     today = site.scenario(AS_IT_IS)
     has_nodes = today.in_use.has_nodes
     yield from plan.without_effect()
@@ -43,6 +49,11 @@ def mistakes(plan: Plan, site: OnSite, offers: Sequence[Option], retirements: Se
             site.in_use(option)
         except InapplicableChange as error:
             yield ("offers", k, "changes", error.place), str(error)
+    for k, option in enumerate(policies):
+        try:
+            site.in_use(option)
+        except DoesNotFit as error:
+            yield from ((("policies", k, "policy"), sentence) for _, sentence in error.mistakes)
 
 
 def _of_goal(k: int, goal: GoalTable, today: Scenario) -> Mistakes:

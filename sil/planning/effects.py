@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 import polars as pl
 
-from sil.planning.answers import RETIRE, Answers
+from sil.planning.answers import PRICED, Answers
 from sil.planning.ranking import Effect, OptionRanking
 from sil.planning.verdicts import PairVerdict
 from sil.report.figures import PALETTE, SHAPES, WIDTH, tooltips, zero_rule
@@ -156,7 +156,7 @@ def letters_of(answers: Answers) -> dict[str, str]:
 
 def _lettered(answers: Answers) -> pl.DataFrame:
     """Every option of a scheduler once, as compared last, with its interval, its letter and its place `x`."""
-    compared = (pl.col("question") != RETIRE) & (pl.col("against_today") != LEFT_OUT)
+    compared = pl.col("question").is_in(PRICED) & (pl.col("against_today") != LEFT_OUT)
     frame = options_frame(answers).filter(compared)
     once = frame.unique(["scheduler", "option"], keep="last", maintain_order=True)
     by_cost = once.unique("option", maintain_order=True).sort("cost", "option").select("option", "cost")

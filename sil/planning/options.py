@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sil.planning.plan_file import OfferTable, Plan, RetireTable
+from sil.settings.experiment_file import Files
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse
 from site_db.files.access import Memory
@@ -26,6 +27,8 @@ class Option:
     cost: float = 0.0
     offers: tuple[int, ...] = ()
     processors: int = 0
+    policy: Files = ()
+    """That of the plan if it is empty."""
 
 
 AS_IT_IS = Option("as it is")

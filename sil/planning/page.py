@@ -9,7 +9,7 @@ from typing import Any
 from scheduler.messages import counted
 from sil.outcome.metrics import PLAN_METRICS
 from sil.planning import assumptions, recommendation
-from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers, fault_texts
+from sil.planning.answers import BEST_BUY, EACH_OFFER, POLICIES, PRICED, RETIRE, Answers, fault_texts
 from sil.planning.effects import (
     classes_frame,
     effect_against_cost,
@@ -37,7 +37,12 @@ MAX_CLASSES = 12
 MIN_GAIN_S = 0.05
 """Job classes with smaller gains and losses are not shown."""
 
-TITLES = {EACH_OFFER: "Each offer alone", BEST_BUY: "Best buy", RETIRE: "Retirement candidates"}
+TITLES = {
+    EACH_OFFER: "Each offer alone",
+    BEST_BUY: "Best buy",
+    POLICIES: "Policies",
+    RETIRE: "Retirement candidates",
+}
 
 
 def write_page(folder: Path, answers: Answers) -> None:
@@ -97,7 +102,7 @@ def sections(answers: Answers) -> Iterator[Section]:
         under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
         base = "today" if answer.base == AS_IT_IS else f"'{answer.base.name}'"
         for question, ranking in answer.rankings.items():
-            letters = {} if question == RETIRE else letters_of(answers)
+            letters = letters_of(answers) if question in PRICED else {}
             yield _options(answers.plan.goals, f"{TITLES[question]}{under}", ranking, base, letters)
         if answer.marginal is not None:
             yield from _classes(f"Gain by job class{under}", answer.marginal, base)

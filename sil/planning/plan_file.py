@@ -12,12 +12,14 @@ from pydantic import Field, model_validator
 from sil.outcome.metrics import GPU_UTILISATION, OF_GPUS, PLAN_METRICS, UTILISATION
 from sil.settings.experiment_file import (
     Experiment,
+    Files,
     NodesTable,
     RunSettings,
     WorkloadTable,
     changed_keys,
     check_one_workload,
 )
+from sil.settings.files import paths
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
 from site_db.files import toml_file
@@ -134,7 +136,15 @@ class RetireTable(Table):
     machine_classes: tuple[str, ...] = ()
 
 
+class PolicyTable(Table):
+    """Another policy than that of the plan: what would other weights, limits or partitions' tiers change?"""
+
+    name: str = Field(min_length=1)
+    policy: Files
+
+
 WITHOUT_EFFECT_ON_A_LOG = (
+    "events",
     "rounds",
     "run_times",
     "planned_starts",
@@ -165,6 +175,7 @@ class Plan(RunSettings):
     nodes: NodesTable = NodesTable()
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
+    policies: tuple[PolicyTable, ...] = ()
     years: NotNegative = 1.0
     budget: Positive | None = None
     rank_by: Literal["effect", "effect_per_price"] = "effect_per_price"
@@ -216,14 +227,15 @@ class Plan(RunSettings):
 
     def _of_offers(self) -> Iterator[str]:
         names = [offer.name for offer in self.offers]
-        for name in names:
-            if names.count(name) > 1:
-                yield f"two offers are named '{name}'; rename one of them"
+        options = [*names, *(table.name for table in self.policies)]
+        for name in options:
+            if options.count(name) > 1:
+                yield f"two options are named '{name}'; rename one of them"
         if not self.goals:
             yield "goals is empty; leave the key out for the mean turnaround"
             return
-        if not self.offers and self.retire is None:
-            yield "the plan has no offers and no retirements: add [[offers]] or [retire]"
+        if not (self.offers or self.policies or self.retire):
+            yield "the plan has no options: add [[offers]], [[policies]] or [retire]"
         if self.size is not None and self.size.offer not in names:
             yield f"size.offer is '{self.size.offer}'; expected one of {', '.join(names)}"
         if self.size is not None and self.goals[0].metric in (UTILISATION.key, GPU_UTILISATION.key):
@@ -308,15 +320,22 @@ class Plan(RunSettings):
     def offer(self, name: str) -> OfferTable:
         return next(offer for offer in self.offers if offer.name == name)
 
-    def experiment(self, notional: tuple[Any, ...]) -> Experiment:
-        """The experiment of this plan on a changed site. A history of jobs must have been read."""
+    @property
+    def files(self) -> list[Path]:
+        """The files that state policies and events."""
+        policies = (table.policy for table in self.policies)
+        return [path for given in (self.policy, self.events, *policies) for path in paths(given)]
+
+    def experiment(self, notional: tuple[Any, ...], policy: Files = ()) -> Experiment:
+        """The experiment of this plan on a changed site, or under another policy. A history of jobs must have
+        been read."""
         names = [*RunSettings.model_fields, "name", "site", "nodes", "workload"]
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.workload is None and self.log is not None:
-            settings["log"] = LogTable(file=self.log.file, load=self.log.load, weeks=self.log.weeks)
+            settings["log"] = LogTable(**{key: getattr(self.log, key) for key in LogTable.model_fields})
         elif self.workload is None:
             settings["history"] = self.history
-        return Experiment(notional=notional, **settings)
+        return Experiment(**settings | {"notional": notional, "policy": policy or self.policy})
 
 
 def read_plan(path: Path) -> Plan:

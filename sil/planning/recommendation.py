@@ -83,6 +83,8 @@ def recommendation(answers: Answers) -> str:
         if base == AS_IT_IS:
             return f"Buy nothing: no offer gains more than {least}."
         return f"'{base.name}' is the least that carries the forecast, and no offer does better."
+    if answer.policies is not None:
+        return policy_text(plan, answer, answer.policies.effects)
     if answer.retire is not None:
         first = answer.retire.effects[0]
         is_open = ""
@@ -94,6 +96,17 @@ def recommendation(answers: Answers) -> str:
     if base != AS_IT_IS:
         return f"Only '{base.name}' carries the forecast, for {money(base.cost)}."
     return "No offer carries the forecast."
+
+
+def policy_text(plan: Plan, answer: Answer, effects: Sequence[Effect]) -> str:
+    """Which policy to choose."""
+    first = next((effect for effect in effects if not _is_no_gain(effect)), None)
+    if first is None:
+        return f"Keep the policy: no other gains more than {100 * plan.indifference:g} %."
+    if _is_open(first):
+        said = _open(plan, first, answer)
+        return f"{said[0].upper()}{said[1:]}."
+    return f"The policy '{first.option.name}' gains most: {_change(plan, first, answer)}."
 
 
 def _is_no_gain(effect: Effect) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -20,23 +20,22 @@ from sil.outcome.jobs import bounded_slowdown, job_table, run_table, with_gpus
 from sil.planning.demand import any_runs_on
 from sil.planning.load import Load, load, load_on_nodes
 from sil.planning.options import AS_IT_IS, Option, bought
-from sil.planning.plan_file import Plan
+from sil.planning.plan_file import Plan, PlanLogTable
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
 from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.on_log import Replay
 from sil.runs.scenario import Scenario, scenario_of
 from sil.runs.simulation import PRINTED, RunKey
 from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
-from sil.settings.files import code_and_data, named
-from sil.site.logs import read_log
+from sil.settings.experiment_file import Files
+from sil.settings.files import code_and_data, named, paths
+from sil.site.logs import read_log, under_policy
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.job_log import JobLog
-from sil.workload.settings import Rules
-from sil.workload.slices import equal_slices, with_warm_up
+from sil.workload.slices import SlicedLog, equal_slices, with_warm_up
 from sil.world.actual_runtimes import RandomStreams
-from site_db.files.access import digest
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.store import Address
@@ -65,9 +64,9 @@ class OnSite:
         return self._scenario(option)[0]
 
     def _scenario(self, option: Option) -> tuple[Scenario, str]:
-        key = repr([change.model_dump_json() for change in option.changes])
+        key = repr([option.policy, *(change.model_dump_json() for change in option.changes)])
         if key not in self._made:
-            experiment = self.plan.experiment(option.changes)
+            experiment = self.plan.experiment(option.changes, option.policy)
             with TemporaryDirectory() as folder:
                 in_use = self._source.with_changes(experiment).snapshot(Path(folder) / "site.db")
             scenario = scenario_of(experiment, in_use, self._find)
@@ -98,6 +97,11 @@ class OnSite:
         if isinstance(scenario, NodesScenario) and isinstance(today, NodesScenario):
             return load_on_nodes(scenario, today)
         return load(scenario.experiment.drawn, scenario.in_use)
+
+    def notes_on(self, option: Option) -> Iterable[str]:
+        """What of the policy and the events is not modelled."""
+        scenario = self.scenario(option)
+        return scenario.notes_on_rules() if isinstance(scenario, NodesScenario) else ()
 
     def requests(self) -> list[Request]:
         """The requests of all jobs that may arrive at nodes."""
@@ -194,22 +198,38 @@ class OnLog:
     def __init__(self, plan: Plan, folder: Path, find: Find = resolve) -> None:
         assert plan.log is not None
         self.plan = plan
-        path = named(plan.log.file, folder)
-        self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
-        self._slices = with_warm_up(equal_slices(self._log, plan.log.n_parts)).slices
+        others = (table.policy for table in plan.policies)
+        self._under = {
+            policy: self._read(plan.log, policy or plan.policy, folder) for policy in ((), *others)
+        }
+        self._log = self._under[()].log
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
-        mark = f"{digest(path)}|{settings}|{plan.bounded_slowdown_threshold_s}|{code_and_data()}"
+        mark = f"{settings}|{plan.bounded_slowdown_threshold_s}|{code_and_data()}"
+        on_nodes = any(sliced.log.cluster is not None for sliced in self._under.values())
         self._under_test = {
             found.label: (found, f"{mark}|{code_under_test(found)}")
-            for found in schedulers_for_logs(plan.schedulers, find=find)
+            for found in schedulers_for_logs(plan.schedulers, on_nodes, find)
         }
 
+    def _read(self, table: PlanLogTable, policy: Files, folder: Path) -> SlicedLog:
+        """The log under a policy, on one node with all its processors."""
+        path, files = named(table.file, folder), [named(str(name), folder) for name in paths(policy)]
+        cluster = under_policy(SiteNodes({}, {}, {}, has_memory=False), files) if files else None
+        log = read_log(path, table.rules, table.processors, cluster, files).with_load(table.load)
+        return with_warm_up(equal_slices(log, table.n_parts))
+
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
-        part, capacity = self._slices[replication].log, self._processors(option)
+        sliced, capacity = self._under[option.policy], self._processors(option)
         under_test, mark = self._under_test[scheduler]
+        part, sums = sliced.slices[replication].log, sorted(sliced.log.sources.values())
         simulate = partial(_on_log, self.plan, part, capacity, under_test, replication)
         where = f"part {replication} of the log"
-        return OptionRun(self.plan, mark, scheduler, replication, capacity, where, simulate)
+        return OptionRun(self.plan, f"{mark}|{sums}", scheduler, replication, capacity, where, simulate)
+
+    def notes_on(self, option: Option) -> Iterable[str]:
+        """What of the policy is not modelled."""
+        cluster = self._under[option.policy].log.cluster
+        return () if cluster is None else (*cluster.notes, *self._under[option.policy].log.not_associated)
 
     def usable(self, option: Option, scheduler: str) -> Option:
         return option

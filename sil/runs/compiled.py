@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import nan
@@ -153,18 +153,25 @@ class CompiledReplay:
             replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
         else:
             replay = LoopOnNodes(jobs, queue, *by, room, self.changes)
-        if self.events is not None:
-            place_of = {number: place for place, number in enumerate(prepared.names.job.tolist())}
-            events = self.events.of_places(place_of)
-            failed = frozenset(place_of[job] for job in self.log.unsuccessful if job in place_of)
-            eligibility = Eligibility(events.conditions, events.arrays)
-            replay.keep_from_queue(eligibility, events.on_jobs, failed)
+        keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful)
         return replay
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
         if self.log.cluster is None:
             return _on_processors(self.log, arriving, self.policy)
         return _on_nodes(self.log, arriving, self.policy, self.selection, self.how)
+
+
+def keep_ineligible(
+    replay: Loop, events: Events | None, numbers: NDArray[np.int64], unsuccessful: Iterable[int]
+) -> None:
+    """Keep jobs, which have these numbers in order of arrival, from the queue of a replay by events."""
+    if events is None:
+        return
+    place_of = {number: place for place, number in enumerate(numbers.tolist())}
+    events = events.of_places(place_of)
+    failed = frozenset(place_of[job] for job in unsuccessful if job in place_of)
+    replay.keep_from_queue(Eligibility(events.conditions, events.arrays), events.on_jobs, failed)
 
 
 def _is_compiled(selection: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
 from scheduler.managers.rigid_allocation import free_nodes_manager
@@ -84,6 +84,14 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
             "estimates 'user'"
         )
     users = user_names(log.jobs["user"].unique(), log.users)
+    machine = log.cluster or log.processors
+    return SlurmWorld(machine, [*users.values()], run_times.estimate_s, **as_submitted(log))
+
+
+def as_submitted(log: JobLog) -> dict[str, Any]:
+    """What Slurm's controller is told of the jobs of a log, as `SlurmWorld` has it: accounts, QOS, and which
+    are components of one job."""
+    users = user_names(log.jobs["user"].unique(), log.users)
     charged: dict[int, dict[str, str]] = {}
     accounts: dict[str, dict[str, None]] = {}
     if log.charged:
@@ -91,14 +99,8 @@ def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) 
             charged[job] = log.charged[k]._asdict()
             if account := log.charged[k].account:
                 accounts.setdefault(users[user], {})[account] = None
-    return SlurmWorld(
-        log.cluster or log.processors,
-        [*users.values()],
-        run_times.estimate_s,
-        charged=charged,
-        accounts={user: [*its] for user, its in accounts.items()},
-        components=_components(log),
-    )
+    of_users = {user: [*its] for user, its in accounts.items()}
+    return {"charged": charged, "accounts": of_users, "components": _components(log)}
 
 
 def _components(log: JobLog) -> list[Components]:

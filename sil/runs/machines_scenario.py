@@ -37,7 +37,7 @@ class MachinesScenario(Scenario):
     kind = Kind.MAPPING
     purpose = "an experiment on the machines of a site"
     where = "on machines, of which jobs request no parts"
-    without_effect = ("nodes",)
+    without_effect = ("nodes", "policy", "events")
     queues_have_schedulers = True
 
     @property

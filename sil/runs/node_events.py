@@ -25,15 +25,16 @@ def changes_of(events: Events, cluster: SiteNodes) -> tuple[TimedChange, ...]:
     return tuple(_Changes(cluster).of(events))
 
 
-def without_commands(events: Events, schedulers: Iterable[UnderTest]) -> Iterator[tuple[str, str]]:
-    """The schedulers that cannot carry events out, by name, and why."""
-    for each in schedulers if events else ():
-        if not isinstance(each, SlurmProgram) and (not isinstance(each, InProcess) or each.has_own_queue):
-            yield (
-                each.label,
-                f"scheduler '{each.label}' has its own queue, and no commands for events; leave that "
-                f"scheduler or the events out",
-            )
+def unable(
+    events: Events, is_closed_loop: bool, schedulers: Iterable[UnderTest]
+) -> Iterator[tuple[str, str]]:
+    """The schedulers that cannot carry events out, or replay a closed loop, by name, and why."""
+    for each in schedulers:
+        lacks = ["closed loop"] if is_closed_loop else []
+        lacks += ["commands for events"] if events and not isinstance(each, SlurmProgram) else []
+        if lacks and (not isinstance(each, InProcess) or each.has_own_queue):
+            why = f"has its own queue, and no {lacks[0]}; leave one of the two out"
+            yield each.label, f"scheduler '{each.label}' {why}"
 
 
 def notes_for(events: Events, schedulers: Iterable[UnderTest]) -> list[str]:

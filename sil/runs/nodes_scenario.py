@@ -8,6 +8,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from scheduler import UserError
 from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.messages import abbreviated
@@ -15,15 +16,17 @@ from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.resource_manager import Manager, OnFreeNodes
 from scheduler.rules import Kind
-from sil.runs.free_nodes import FreeNodesModel
+from sil.runs.faults import is_remote
+from sil.runs.free_nodes import FreeNodesModel, as_submitted
 from sil.runs.hosting import Supervision
+from sil.runs.node_events import changes_of, notes_for, unable
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm
 from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
-from sil.workload.job_log import queue_of
+from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
 from site_db.site_file.cluster import SiteNodes
@@ -40,6 +43,7 @@ class Arriving(NamedTuple):
     run_s: Callable[[Job, Sequence[int]], float]
     limit_s: Callable[[Job], float]
     """The time limit at which the runs of a job end; infinite if there is none."""
+    log: JobLog | None = None
 
 
 class NodesScenario(Scenario):
@@ -78,12 +82,18 @@ class NodesScenario(Scenario):
         if self.weeks is not None:
             log = drawn_weeks(log, self.weeks, self.streams.of("weeks")).with_load(self.load)
         runs = LoggedRuns(
-            log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes, served=self._served
+            log.jobs,
+            requests=log.requests,
+            users=log.users,
+            job_classes=log.job_classes,
+            served=self._served,
+            charged=log.charged,
         )
         return Arriving(
             list(runs.arrivals()),
             lambda job, nodes: runs.run_s(job),
             lambda job: inf if job.estimate_s is None else job.estimate_s,
+            log,
         )
 
     def _drawn(self) -> Arriving:
@@ -154,7 +164,8 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             refused = never_satisfied(self.in_use.file)
             yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
-        yield from notes_on_slurm(self.schedulers)
+        yield from notes_on_slurm(self.schedulers, self.in_use.policy is not None)
+        yield from dict.fromkeys(self.notes_on_rules())
         files = {each.path for each in controllers(self.schedulers) if each.path is not None}
         if self.has_queues and files:
             yield (
@@ -174,6 +185,12 @@ class NodesScenario(Scenario):
                     f"like the partition"
                 )
 
+    def notes_on_rules(self) -> Iterator[str]:
+        """What of the policy and the events is not modelled, at all points of the grid."""
+        for in_use in (self.in_use, *self.in_use.others.values()):
+            yield from () if in_use.policy is None else in_use.policy.notes
+            yield from notes_for(in_use.events, self.schedulers)
+
     def _mistakes(self) -> Mistakes:
         experiment, found = self.experiment, super()._mistakes()
         found += self._mistakes_in_faults(self.cluster.nodes, f"the site '{self.in_use.site.name}'")
@@ -182,6 +199,10 @@ class NodesScenario(Scenario):
                 found += (
                     (("schedulers", scheduler.label), why) for why in self._not_of_partitions(scheduler)
                 )
+        if experiment.policy and self.has_queues:
+            sentence = "policy and queues both say who is served first; leave one of them out, and with it"
+            found.append((("policy",), f"{sentence} a queue's priority is the PriorityTier of a partition"))
+        found += self._mistakes_in_events()
         if experiment.replications > 1 and self.in_use.log is not None and not self.weeks:
             sentence = (
                 f"replications is {experiment.replications}, but all of a log is one replication; give "
@@ -189,6 +210,19 @@ class NodesScenario(Scenario):
             )
             found.append((("replications",), sentence))
         return found
+
+    def _mistakes_in_events(self) -> Mistakes:
+        events, log = self.in_use.events, self.in_use.log
+        is_closed_loop = log is not None and bool(log.after)
+        try:
+            changes_of(events, self.cluster)
+        except UserError as error:
+            return [(("events",), str(error))]
+        place = ("events",) if events else ("log", "closed_loop")
+        if is_remote(self.experiment) and (events or is_closed_loop):
+            what = "is not for a manager that the tables messages, crashes and clock_jumps disturb"
+            return [(place, f"{'.'.join(place)} {what}; leave one of them out")]
+        return [(("schedulers", name), why) for name, why in unable(events, is_closed_loop, self.schedulers)]
 
     def _not_of_partitions(self, scheduler: SlurmProgram) -> Iterator[str]:
         """What the queues state that Slurm's partitions cannot, unless a slurm.conf says how."""
@@ -225,6 +259,10 @@ class _Nodes(FreeNodesModel):
         arriving = scenario.arriving()
         self._arriving, self.jobs, self.run_s = arriving, arriving.jobs, arriving.run_s
         self.n_jobs = len(arriving.jobs)
+        events, log = scenario.in_use.events, arriving.log
+        self.changes = changes_of(events, scenario.cluster)
+        self.events = None if log is None else events.of_eligibility(log)
+        self.unsuccessful = frozenset(map(int, log.unsuccessful)) if log is not None and self.events else ()
         estimates = scenario.experiment.nodes.estimates
         self.run_times = run_times_by(estimates, lambda job: arriving.run_s(job, ()))
 
@@ -253,4 +291,6 @@ class _Nodes(FreeNodesModel):
             priorities={policy.name: policy.priority for policy in scenario.named_queues},
             admission=scenario.admission if scenario.has_queues else None,
             monitor=ports.monitor,
+            events=scenario.in_use.events,
+            **({} if self._arriving.log is None else as_submitted(self._arriving.log)),
         )

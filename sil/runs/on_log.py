@@ -25,7 +25,7 @@ from sil.outcome.priorities import PrioritiesAtStart
 from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.node_events import changes_of, without_commands
+from sil.runs.node_events import changes_of, unable
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import GuardTable, check_decision_cost
@@ -247,7 +247,7 @@ class Replay(ReplaySettings):
                     f"{given(option).removesuffix('=')} is for Slurm's controller; add "
                     f"{given('--scheduler', 'slurm')}, or leave it out"
                 )
-        for _, why in without_commands(self.events, schedulers):
+        for _, why in unable(self.events, bool(self.log.after), schedulers):
             raise UserError(why)
         others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
         if others and self.events.on_nodes and self.log.cluster is None:
@@ -263,11 +263,6 @@ class Replay(ReplaySettings):
             ):
                 raise scheduler.spec.unusable(
                     f" is for nodes with CPUs; name them with {given('--nodes', 'slurm.conf')}"
-                )
-            if self.log.after and (not isinstance(scheduler, InProcess) or scheduler.has_own_queue):
-                raise UserError(
-                    f"scheduler '{scheduler.label}' has its own queue, and no closed loop; "
-                    f"leave it or {given('--closed-loop')} out"
                 )
             self._compiled(scheduler)
 

@@ -112,7 +112,8 @@ class Scenario(ABC):
 
     def at(self, point: int, replication: int = 0) -> Self:
         """One replication with the settings of one point of the grid."""
-        return replace(self, experiment=self.experiment.at(point), replication=replication)
+        experiment, in_use = self.experiment.at(point), self.in_use.at(point)
+        return replace(self, experiment=experiment, in_use=in_use, replication=replication)
 
     def under_test(self, name: str) -> UnderTest:
         return next(scheduler for scheduler in self.schedulers if scheduler.label == name)

@@ -36,7 +36,7 @@ class TimeSharedScenario(Scenario):
     where = "on time-shared nodes, where nothing is planned"
     without_effect = (
         *("queues", "workload.queues", "planned_starts", "preemption", "experience"),
-        *("messages", "crashes", "clock_jumps", "nodes"),
+        *("messages", "crashes", "clock_jumps", "nodes", "policy", "events"),
     )
 
     @property

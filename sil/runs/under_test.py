@@ -193,9 +193,14 @@ def controllers(schedulers: Iterable[UnderTest]) -> list[SlurmController]:
     return [each.program for each in schedulers if isinstance(each, SlurmProgram)]
 
 
-def notes_on_slurm(schedulers: Iterable[UnderTest]) -> Iterable[str]:
-    """What of the files of Slurm's controllers is not passed on."""
-    return dict.fromkeys(note for each in controllers(schedulers) for note in each.notes())
+def notes_on_slurm(schedulers: Iterable[UnderTest], has_policy: bool = False) -> Iterable[str]:
+    """What of the files of Slurm's controllers is not passed on, and which policy they have if built-in
+    schedulers have one."""
+    programs = [each for each in schedulers if isinstance(each, SlurmProgram)]
+    if programs and has_policy:
+        whose = "has the policy of its own slurm.conf and of the files beside it, not that of --policy"
+        yield f"'{programs[0].label}' {whose}"
+    yield from dict.fromkeys(note for each in controllers(programs) for note in each.notes())
 
 
 def with_releases(schedulers: Sequence[UnderTest]) -> tuple[UnderTest, ...]:

@@ -25,7 +25,9 @@ from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 from site_db.site_file.tables import QueueTable
 
 Shares = dict[str, Positive]
-GridValue = int | float | str
+GridValue = int | float | str | tuple[str, ...]
+Files = str | tuple[str, ...]
+"""The name of a file, or of several; relative ones start at the folder of the file that names them."""
 
 
 class AtOnceTable(Table):
@@ -125,6 +127,8 @@ class ExperienceTable(Table):
 class RunSettings(Table):
     """The settings of runs that experiments and plans have in common.
 
+    * `policy`: On nodes, as in replays: files that state priorities, fair share and limits of Slurm.
+    * `events`: On nodes, as in replays: files of drains, outages, reservations, dependencies and holds.
     * `queues`: Instead of the queues of the site.
     * `planned_starts`: What becomes of planned runs when machines are free sooner than was planned.
     * `max_batch_requeue`: How often a job is requeued after runs that failed; then it is given up.
@@ -138,6 +142,8 @@ class RunSettings(Table):
         default=ExactTable(), discriminator="kind"
     )
     queues: tuple[QueueTable, ...] = ()
+    policy: Files = ()
+    events: Files = ()
     planned_starts: Literal["earliest", "kept"] = "earliest"
     preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
@@ -202,8 +208,8 @@ class Experiment(RunSettings):
         check_sizes(None if drawn is None else drawn.jobs, self.replications, n_values, len(self.schedulers))
         if self.shared_nodes is not None and self.workload is None:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
-        if "shared_nodes.cluster" in self.grid:
-            raise ValueError("grid: the nodes are the same at all points; 'shared_nodes.cluster' cannot vary")
+        for key in self.grid.keys() & {"site", "shared_nodes.cluster"}:
+            raise ValueError(f"grid: the nodes are the same at all points; '{key}' cannot vary")
         for key, values in self.grid.items():
             for value in values:
                 self._with({key: value})

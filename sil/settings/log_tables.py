@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
+from typing import Self
 
 from pydantic import model_validator
 
+from sil.workload.settings import Rules
 from site_db.files.access import Memory
 from site_db.files.toml_file import Count, Positive, Table
 
@@ -31,12 +33,27 @@ class LogTable(Table):
     """The jobs of a log with their own sizes and run times, at `load` times its load: the times between
     arrivals are divided by it. With `weeks`, every replication draws that many weeks of the log, with
     replacement, of which the times are divided then; without, all of it is one replication. `time_zone` is
-    that of local times in accounting."""
+    that of local times in accounting. In a `closed_loop`, jobs are submitted after the ends of those that
+    they name as preceding ones (SWF)."""
 
     file: str
     time_zone: str | None = None
+    closed_loop: bool = False
     load: Positive = 1.0
     weeks: Count | None = None
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(time_zone=self.time_zone, closed_loop=self.closed_loop)
+
+    @model_validator(mode="after")
+    def _has_whole_loops(self) -> Self:
+        if self.closed_loop and self.weeks is not None:
+            raise ValueError(
+                "a closed loop connects jobs beyond the weeks that are drawn; leave out log.closed_loop or "
+                "log.weeks"
+            )
+        return self
 
 
 class HistoryTable(Table):

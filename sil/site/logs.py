@@ -129,7 +129,8 @@ def read_log(
     is needed to write it again. Raises InvalidFile.
     """
     log = _read(path, rules, processors, cluster, keep)
-    return _of(replace(log, notes=(*log.notes, *log.not_associated)), rules, path, *nodes)
+    loop = ["no job names a preceding one: there is no closed loop"] * (rules.closed_loop and not log.after)
+    return _of(replace(log, notes=(*log.notes, *loop, *log.not_associated)), rules, path, *nodes)
 
 
 def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: bool = False) -> JobLog:

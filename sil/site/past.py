@@ -9,27 +9,31 @@ from math import ceil
 from sqlalchemy.orm import Session
 
 from scheduler import UserError
+from scheduler.priority.claims import Claimant
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.settings.log_tables import HistoryTable
-from sil.workload.accounting import sentences, times_of
+from sil.workload.accounting import longest_under, sentences, times_of
 from sil.workload.job_log import JobLog, log_on_nodes
 from sil.workload.settings import Rules
 from site_db import sites, store
 from site_db.jobs.past import past_jobs, what_arrived
-from site_db.jobs.records import Tally
+from site_db.jobs.records import Charged, Tally
 from site_db.jobs.sacct.reader import HETEROGENEOUS, heterogeneous
 from site_db.rows import ids_of
 from site_db.schema import QueueRow
-from site_db.site_file.nodes import cluster_of, held_by_class, requests_at
+from site_db.site_file.cluster import SiteNodes
+from site_db.site_file.nodes import held_by_class, requests_at
 from site_db.site_file.tables import QueueTable, SiteFile
 from site_db.sites import find_site
 from site_db.store import Address
 
 
-def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
-    """The jobs that the database has of a site, with what their classes request. Raises UserError."""
+def past_log(session: Session, file: SiteFile, cluster: SiteNodes, days: float | None) -> JobLog:
+    """The jobs that the database has of a site with these nodes, with what their classes request. Raises
+    UserError."""
     jobs = past_jobs(session, find_site(session, file.name).id, file.name, days)
-    cluster, notes = cluster_of(file), Counter[str]()
+    notes, charged = Counter[str](), dict[Charged, int]()
+    most_s = longest_under(cluster)
     requests = requests_at(file, cluster)
     position = {name: k for k, name in enumerate(requests)}
     cpus = {name: ceil(held.cpus) for name, held in held_by_class(file, cluster).items()}
@@ -40,11 +44,14 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         request = requests[job.job_class]
         if (whole_job := heterogeneous(job.number)) is not None:
             tally.remark(HETEROGENEOUS, whole_job)
-        run_s, limit_s = times_of(job.run_s, job.time_limit_s, request.partitions, cluster, Rules(), notes)
-        submit_s = job.submitted_unix_s - origin_s
-        rows.append(
-            (number, submit_s, run_s, cpus[job.job_class], limit_s, users[job.user], position[job.job_class])
+        whom = Charged(job.account, job.qos)
+        within_s = most_s(Claimant(job.user, *whom), request.partitions)
+        run_s, limit_s = times_of(
+            job.run_s, job.time_limit_s, request.partitions, cluster, Rules(), notes, within_s
         )
+        submit_s, kind = job.submitted_unix_s - origin_s, position[job.job_class]
+        by = users[job.user], kind, charged.setdefault(whom, len(charged))
+        rows.append((number, submit_s, run_s, cpus[job.job_class], limit_s, *by))
     return log_on_nodes(
         f"the history of {file.name}",
         rows,
@@ -54,6 +61,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         notes=(*sentences(notes), *tally.remarks()),
         job_classes=tuple(requests),
         users={x: name for name, x in users.items()},
+        charged=tuple(charged),
     )
 
 

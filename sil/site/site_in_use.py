@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+import polars as pl
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -18,16 +20,19 @@ from scheduler import UserError
 from scheduler.managers.queues import QueuePolicy, UserPolicy
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job, Site
+from scheduler.priority.policy import SitePolicy
 from scheduler.registry import key_of
 from sil.settings import files
-from sil.settings.experiment_file import Experiment
-from sil.site.logs import read_log
+from sil.settings.events_file import events_in
+from sil.settings.experiment_file import Experiment, Files
+from sil.settings.log_events import Events
+from sil.settings.log_tables import LogTable
+from sil.site.logs import read_log, under_policy
 from sil.site.past import past_log
 from sil.site.what_if_changes import ChangedSite, apply_changes
 from sil.site.what_if_site import Absence
 from sil.site.what_if_times import estimation_uncertainty
-from sil.workload.job_log import JobLog
-from sil.workload.settings import Rules
+from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.slices import check_weeks
 from site_db import experience as past
 from site_db import sites, store
@@ -70,16 +75,23 @@ class SiteInUse:
     class)."""
     log: JobLog | None = None
     """The jobs that arrive, where they are those of a log or of the site's past."""
+    policy: SitePolicy | None = None
+    events: Events = field(default_factory=Events)
+    others: Mapping[int, SiteInUse] = field(default_factory=dict)
+    """As it is at other points of the grid, by number, where the log, the policy or the events differ."""
 
     @property
     def has_nodes(self) -> bool:
         """Whether its machines are nodes of partitions, of which jobs request parts."""
         return bool(self.file.partitions)
 
+    def at(self, point: int) -> SiteInUse:
+        return self.others.get(point, self)
+
     @cached_property
     def cluster(self) -> SiteNodes:
-        """The nodes of its partitions."""
-        return cluster_of(self.file)
+        """The nodes of its partitions, under the policy."""
+        return replace(cluster_of(self.file), policy=self.policy)
 
     def experience(self) -> MemoryExperience:
         """The experience at the beginning of a run."""
@@ -100,8 +112,20 @@ class SiteInUse:
             self.absences,
             sorted(self.uncertainty.items()),
             None if self.log is None else (self.log.digest(), self.log.part),
+            # Notes name files as they are called.
+            None if self.policy is None else replace(self.policy, notes=()),
+            replace(self.events, notes=()),
+            [other.digest() for other in self.others.values()],
         )
         return hashlib.sha256(repr(everything).encode()).hexdigest()
+
+
+class _Given(NamedTuple):
+    """What may differ between the points of a grid."""
+
+    log: JobLog | None
+    policy: SitePolicy | None
+    events: Events
 
 
 class SiteSource:
@@ -120,6 +144,8 @@ class SiteSource:
         self.address = address
         self._as_of = as_of
         self._folder = folder
+        self._given: dict[str, _Given] = {}
+        """What files and databases state, by the settings that name them."""
         if self._origin is None or address is None:
             self._path = files.find(experiment.site, "sites", folder)
             self._file = importing.read_site_file(self._path)
@@ -168,10 +194,9 @@ class SiteSource:
     def with_changes(self, experiment: Experiment) -> SiteSource:
         """The same site for an experiment with other what-if changes.
 
-        Expected times at the unchanged site are computed once for all of them, and a log is read once.
+        Expected times at the unchanged site are computed once for all of them, and files are read once.
         """
-        for shared in ("_expect", "_observed"):
-            getattr(self, shared)
+        _ = self._expect
         other = copy.copy(self)
         other._experiment = experiment
         return other
@@ -214,21 +239,18 @@ class SiteSource:
             as_of = reader.site.runs_pruned
             history = StatisticsReader(session, self.name)
             statistics = history.statistics(session, as_of)
-            file, log = reader.as_file(), self._observed
+            file, (given, *others) = reader.as_file(), self._given_at_points()
             errors: tuple[KnownError, ...] = ()
             # Only predictions for time-shared nodes have errors, and only a database stores them.
             if self._origin is not None and self._experiment.shared_nodes is not None:
                 with store.reading(self._origin) as origin:
                     site_id, names = find_site(origin, self.name).id, self._experiment.schedulers
                     errors = tuple(errors_under(origin, site_id, names, as_of))
-            if log is not None:
-                cluster = cluster_of(file)
-                log = replace(log, cluster=cluster, processors=cluster.cores)
             uncertainty: dict[tuple[str, str], float] = {}
             if changed is not None:
                 uncertainty = estimation_uncertainty(history.layout, statistics, changed.new_classes)
                 uncertainty |= changed.uncertainty
-            return SiteInUse(
+            found = SiteInUse(
                 site=reader.as_scheduled(),
                 queues=queues or tuple(reader.queue_policies()) or ((QueuePolicy(), None),),
                 users=tuple(reader.user_policies()),
@@ -241,32 +263,76 @@ class SiteSource:
                 errors=errors,
                 absences=() if changed is None else changed.absences,
                 uncertainty=uncertainty,
-                log=log,
             )
+        different = {k: _with(found, other) for k, other in enumerate(others, 1) if other is not given}
+        return replace(_with(found, given), others=different)
 
-    @cached_property
-    def _observed(self) -> JobLog | None:
-        """The jobs of a log or of the past, as they are at the unchanged site: what they request does not
+    def _given_at_points(self) -> list[_Given]:
+        """What is given at each point of the grid, or once if that does not vary."""
+        names, experiment, found = ("log", "history", "policy", "events"), self._experiment, list[_Given]()
+        varies = any(key.partition(".")[0] in names for key in experiment.grid)
+        for point in range(len(experiment.points) if varies else 1):
+            here = experiment.at(point)
+            key = repr([getattr(here, name) for name in names])
+            if key not in self._given:
+                self._given[key] = self._read(here)
+            found.append(self._given[key])
+        return found
+
+    def _read(self, experiment: Experiment) -> _Given:
+        """What is given with these settings, as it is at the unchanged site: what jobs request does not
         depend on what-if changes."""
-        experiment, file = self._experiment, self._file
-        in_file, history = experiment.log, experiment.history
-        table = in_file or history
-        if table is None or not file.partitions or (in_file is None and history and history.jobs is not None):
-            return None  # jobs are drawn
-        if in_file is not None:
-            rules = Rules(time_zone=in_file.time_zone)
-            log = read_log(files.named(in_file.file, self._folder), rules, None, cluster_of(file))
-        elif self._origin is None or history is None:
+        if not self._file.partitions:
+            return _Given(None, None, Events())
+        cluster = under_policy(cluster_of(self._file), self._files(experiment.policy))
+        log, files = self._observed(experiment, cluster), self._files(experiment.events)
+        table = experiment.log or experiment.history
+        if log is None or table is None or table.weeks is not None:
+            jobs = pl.DataFrame(schema=SCHEMA)
+            _, events = events_in(files, JobLog("the drawn jobs", jobs, cluster.cores, cluster=cluster))
+            return _Given(log, cluster.policy, events)
+        if files and table.load != 1.0:
+            raise UserError(
+                f"the load moves the submissions of jobs, and not the times in {files[0]}; leave one out"
+            )
+        log, events = events_in(files, log)
+        return _Given(log, cluster.policy, events)
+
+    def _files(self, given: Files) -> list[Path]:
+        return [files.named(str(name), self._folder) for name in files.paths(given)]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that state the policy and the events."""
+        points = map(self._experiment.at, range(len(self._experiment.points)))
+        return [*dict.fromkeys(f for x in points for f in self._files(x.policy) + self._files(x.events))]
+
+    def _observed(self, experiment: Experiment, cluster: SiteNodes) -> JobLog | None:
+        """The jobs of a log or of the past, on these nodes; None if they are drawn one by one."""
+        table = experiment.log or experiment.history
+        if isinstance(table, LogTable):
+            log = read_log(files.named(table.file, self._folder), table.rules, None, cluster)
+        elif table is None or table.jobs is not None:
+            return None
+        elif self._origin is None:
             raise UserError(
                 "the jobs of this experiment are the history of a site; name its database with --site"
             )
         else:
             with store.reading(self._origin) as origin:
-                log = past_log(origin, file, history.days)
+                log = past_log(origin, self._file, cluster, table.days)
         if table.weeks is None:
             return log.with_load(table.load)
         check_weeks(log)  # the load of weeks is scaled after they are drawn: a week has seven days
         return log
+
+
+def _with(in_use: SiteInUse, given: _Given) -> SiteInUse:
+    """A site with what is given; a log is on its nodes, as changed."""
+    found = replace(in_use, policy=given.policy, events=given.events)
+    if (log := given.log) is None:
+        return found
+    return replace(found, log=replace(log, cluster=found.cluster, processors=found.cluster.cores))
 
 
 def errors_under(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import count
 from math import ceil, inf
 from pathlib import Path
@@ -67,6 +67,13 @@ def times_of(
     return run_s, max(limit_s, run_s)
 
 
+def longest_under(cluster: SiteNodes) -> Callable[[Claimant, frozenset[str]], float]:
+    """The longest time limit that the policy allows a job in some partitions; infinite without a policy."""
+    if cluster.policy is None:
+        return lambda who, within: inf
+    return Claims(cluster.policy, tuple(cluster.nodes.values())).longest_s
+
+
 def sentences(notes: Counter[str]) -> list[str]:
     """A sentence for each kind of repair, with its number of jobs."""
     return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
@@ -94,9 +101,8 @@ def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
 
 def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNodes, rules: Rules) -> JobLog:
     """As `read_accounting`, of `jobs` in order of submission, with their tally."""
-    requests, occupancy, claims = LoggedRequests(cluster), Occupancy(), None
+    requests, occupancy, most_s = LoggedRequests(cluster), Occupancy(), longest_under(cluster)
     if cluster.policy is not None:
-        claims = Claims(cluster.policy, tuple(cluster.nodes.values()))
         tally.remarked.pop(QUALITY, None)  # QOS are modelled
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
@@ -104,8 +110,8 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         within, who = partitions_of(job), Claimant(job.user, job.account, job.qos)
-        most_s = inf if claims is None else claims.longest_s(who, within)
-        run_s, limit_s = times_of(used_s, job.time_limit_s, within, cluster, rules, notes, most_s)
+        within_s = most_s(who, within)
+        run_s, limit_s = times_of(used_s, job.time_limit_s, within, cluster, rules, notes, within_s)
         which = requests.count(job)
         occupancy.add(job)
         if which not in cpus:  # in whole cores

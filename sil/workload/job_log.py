@@ -296,8 +296,11 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
 
     def on(self, processors: int) -> JobLog:
-        """The same jobs on a machine of another size, which refuses larger ones. Raises InvalidFile."""
-        return replace(self, processors=possible_size(processors, self.name))
+        """The same jobs on a machine of another size, which refuses larger ones; under a policy, it is one
+        node. Raises InvalidFile."""
+        size, cluster = possible_size(processors, self.name), self.cluster
+        cluster = None if cluster is None else replace(cluster, nodes={}).or_one_node(size)
+        return replace(self, processors=size, cluster=cluster)
 
     def at_load(self, load: float) -> JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %. Days

@@ -23,6 +23,8 @@ class PastJob(NamedTuple):
     job_class: str
     user: str
     queue: str
+    account: str
+    qos: str
     submitted_unix_s: float
     run_s: float
     time_limit_s: float | None
@@ -34,7 +36,8 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
     ran = JobRow.state.in_((JobState.DONE.value, JobState.FAILED.value))
     there = (*observed(site_id), JobRow.ended_unix_s.is_not(None), ran)
     run_s = JobRow.ended_unix_s - JobRow.started_unix_s
-    columns = (JobRow.number, JobClassRow.name, UserRow.name, JobRow.queue, JobRow.submitted_unix_s)
+    of_user = (UserRow.name, JobRow.queue, JobRow.account, JobRow.qos)
+    columns = (JobRow.number, JobClassRow.name, *of_user, JobRow.submitted_unix_s)
     found = _of_last(session, days, there, *columns, run_s, JobRow.time_limit_s)
     if not found:
         raise UserError(

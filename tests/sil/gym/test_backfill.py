@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -48,6 +49,19 @@ def test_gymnasium_finds_nothing_to_complain_of(name: str, settings: dict[str, A
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gymnasium.make(name, **settings).unwrapped)
+
+
+def test_an_episode_in_a_closed_loop_pays_what_its_replay_measures() -> None:
+    """Every third job is submitted some seconds after the end of the one before it."""
+    numbers = LOG.jobs["job"].to_list()[:300]
+    after = {job: (preceding, 60.0) for preceding, job in pairwise(numbers) if job % 3 == 0}
+    in_loop, without = replace(LOG[:300], after=after), LOG[:300]
+    paid = [
+        sum(reward for _, reward, _, _ in played(whole(log, window=300), easy)) for log in (in_loop, without)
+    ]
+    found = sil.replay(in_loop, "easy", progress=False).metrics["bounded_slowdown_mean"][0]
+    assert paid[0] == pytest.approx(-found)
+    assert paid[0] != pytest.approx(paid[1])
 
 
 @pytest.mark.parametrize(("policy", "name"), [(fcfs, "fcfs"), (easy, "easy")])

@@ -29,7 +29,7 @@ from scheduler.registry import resolve as resolve_spec
 from scheduler.rules import in_detail
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.replays import Asking, Engine, Estimates
+from sil.settings.replays import Engine, Estimates, Replaying
 from sil.trace.facts import Fact
 from sil.workload.job_log import SCHEMA, JobLog, log_on_nodes
 from site_db.jobs.records import Charged
@@ -214,4 +214,4 @@ def test_a_job_waits_for_its_reservation_or_since_no_cycle_has_planned_it() -> N
 def test_identical_processors_are_refused_with_what_to_do() -> None:
     log = JobLog("log", pl.DataFrame([(1, 0.0, 1.0, 1, 1.0, 1)], SCHEMA, orient="row"), 1)
     with pytest.raises(UserError, match=r"is for nodes with CPUs; name them with nodes=.slurm\.conf"):
-        Replay.checked(log, Asking(), [resolve("slurm_backfill")])
+        Replay.checked(log, Replaying(), [resolve("slurm_backfill")])

@@ -15,6 +15,7 @@ from sil.settings.experiment_file import read_experiment
 from sil.site.past import past_log
 from sil.site.site_in_use import SiteSource
 from site_db import store
+from site_db.site_file.nodes import cluster_of
 from site_db.sites import SiteReader
 from site_db.store import parse_address
 from tests.commands import sil, succeeded
@@ -86,7 +87,8 @@ def test_the_past_of_a_site_has_the_load_of_jobs_that_did_not_complete(here: Pat
     import_log(rows, here)
     engine = store.open_database(parse_address("site.db"))
     with store.reading(engine) as session:
-        log = past_log(session, SiteReader(session, "ours").as_file(), None)
+        file = SiteReader(session, "ours").as_file()
+        log = past_log(session, file, cluster_of(file), None)
     engine.dispose()
     assert (len(log.jobs), log.span_s) == (100, 99 * 60)
     assert log.load == pytest.approx((82 * 600 + 18 * 120) / (672 * 99 * 60))
