@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from scheduler.model import (
-    DispatchOrder,
-    InterconnectReading,
-    Job,
-    JobId,
-    MachineReading,
-    NodeReading,
-    RunId,
-)
+from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, NodeReading, RunId
 
 P = TypeVar("P", contravariant=True)
 D = TypeVar("D", covariant=True)

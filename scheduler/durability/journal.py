@@ -180,9 +180,7 @@ _FORM_OF: dict[type, _Form] = {
     dict: _Form("dict", lambda value: _plain(tuple(value.items())), lambda parts: dict(_value(parts))),
     # In one order, so that the text is the same in each process.
     frozenset: _Form(
-        "set",
-        lambda found: _plain(tuple(sorted(found, key=repr))),
-        lambda parts: frozenset(_value(parts)),
+        "set", lambda found: _plain(tuple(sorted(found, key=repr))), lambda parts: frozenset(_value(parts))
     ),
     NodeSet: _Form("NodeSet", str, NodeSet.parse),
     np.ndarray: _ARRAY,

@@ -37,10 +37,7 @@ class ServedScheduler:
     """
 
     def __init__(
-        self,
-        make: Callable[[SimClock], AnyScheduler],
-        run_times: RuntimeEstimator,
-        memoryless: bool = False,
+        self, make: Callable[[SimClock], AnyScheduler], run_times: RuntimeEstimator, memoryless: bool = False
     ) -> None:
         self._make = make
         self._memoryless = memoryless

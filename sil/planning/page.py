@@ -10,13 +10,7 @@ from scheduler.messages import counted
 from sil.outcome.metrics import PLAN_METRICS
 from sil.planning import assumptions, recommendation
 from sil.planning.answers import BEST_BUY, EACH_OFFER, POLICIES, PRICED, RETIRE, Answers, fault_texts
-from sil.planning.effects import (
-    classes_frame,
-    effect_against_cost,
-    letters_of,
-    options_frame,
-    rank_text,
-)
+from sil.planning.effects import classes_frame, effect_against_cost, letters_of, options_frame, rank_text
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.ranking import OptionRanking

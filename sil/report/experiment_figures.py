@@ -11,15 +11,7 @@ import polars as pl
 from scheduler.messages import printable
 from sil.outcome.comparison import Comparison
 from sil.outcome.metrics import metric
-from sil.report.figures import (
-    WIDTH,
-    colour_scale,
-    lines,
-    scheduler_lines,
-    setting_title,
-    tooltips,
-    zero_rule,
-)
+from sil.report.figures import WIDTH, colour_scale, lines, scheduler_lines, setting_title, tooltips, zero_rule
 from sil.report.vega_lite import Figure, below_each_other, column, either, layer
 from sil.trace.facts import Fact, RunDescription
 from sil.trace.held import one_row_per_interval, one_row_per_machine

@@ -62,11 +62,7 @@ class FreeNodesModel(SiteModel):
         partitions = self.cluster.partitions
         policy = self.cluster.policy
         return replace(
-            ports,
-            nodes=self.nodes,
-            partitions=partitions,
-            site_resources=self.site_resources,
-            policy=policy,
+            ports, nodes=self.nodes, partitions=partitions, site_resources=self.site_resources, policy=policy
         )
 
     def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:

@@ -33,15 +33,7 @@ from sil.settings.events_file import events_in
 from sil.settings.files import package_version, paths, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, Engine, Replaying, ReplaySettings
-from sil.trace.facts import (
-    TIMINGS,
-    TIMINGS_SCHEMA,
-    TRACE,
-    as_frame,
-    of_run,
-    timings_frame,
-    trace_stream,
-)
+from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, as_frame, of_run, timings_frame, trace_stream
 from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import LoggedRuns
@@ -341,9 +333,7 @@ class Replay(ReplaySettings):
         return self.events.of_eligibility(self.log, SUBMITTED_LATER_S.get(self.order, 0.0))
 
     def _simulation(
-        self,
-        on_facts: Callable[[pl.DataFrame], None],
-        on_arrivals: Callable[[int], None] = lambda n: None,
+        self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
         return SiteRun(machine, Disturbances(ORDERS[self.order]), on_facts)

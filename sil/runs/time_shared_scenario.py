@@ -87,9 +87,7 @@ class TimeSharedScenario(Scenario):
             contract=self.nodes.contract,
             local_load=LocalUsers(**users.model_dump()) if users and users.share_of_nodes else None,
             sharing=Sharing(
-                table.sharing,
-                coscheduling_loss=table.coscheduling.loss,
-                overhead=table.coscheduling.overhead,
+                table.sharing, coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead
             ),
             sampling=Sampling(**table.monitors.model_dump()),
             run_to_run=self.spread,

@@ -16,13 +16,7 @@ from sil.slurm.cluster import UNTYPED
 from sil.slurm.daemons import CommandFailed, Daemons
 from sil.slurm.installation import Installation
 from sil.slurm.protocol.authentication import Authentication, Munge, Stated
-from sil.slurm.protocol.envelope import (
-    NEVER_ANSWERED,
-    message,
-    receive,
-    reply,
-    send,
-)
+from sil.slurm.protocol.envelope import NEVER_ANSWERED, message, receive, reply, send
 from sil.slurm.protocol.records import (
     BATCH_STEP,
     BatchJobLaunch,

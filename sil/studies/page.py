@@ -70,11 +70,7 @@ def _row(claim: Claim) -> list[Cell | str]:
         claim.claim,
         Cell(of["paper"], below=of["reading"] and f"Read as: {of['reading']}"),
         Cell(claim.ours, below=". ".join(beside)),
-        Cell(
-            claim.verdict,
-            below=of["distance"],
-            kind=f"verdict {CLASSES.get(claim.verdict, 'unclear')}",
-        ),
+        Cell(claim.verdict, below=of["distance"], kind=f"verdict {CLASSES.get(claim.verdict, 'unclear')}"),
         Cell(of["rule"], below=of["tolerance"] and f"Tolerance: {of['tolerance']}"),
     ]
 

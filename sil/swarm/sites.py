@@ -11,13 +11,7 @@ import numpy as np
 from scheduler import registry
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.mapping_manager import MappingManager
-from scheduler.managers.queues import (
-    Admission,
-    MappingPolicy,
-    PlannedStarts,
-    PreemptionPolicy,
-    QueuePolicy,
-)
+from scheduler.managers.queues import Admission, MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site

@@ -40,13 +40,7 @@ from sil.workers.descendants import (
     reaped,
     tasks,
 )
-from sil.workers.nursery import (
-    adopt_orphans,
-    end_with_parent,
-    flush_output,
-    ignore_signals,
-    restore_signals,
-)
+from sil.workers.nursery import adopt_orphans, end_with_parent, flush_output, ignore_signals, restore_signals
 from sil.world.guard.decision_time import announce_deadlines_to
 
 THREADS_IDLE_WITHIN_S = 10.0

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from scheduler.messages import counted
-from sil.outcome.paired import (
-    MAX_CORRELATION,
-    MIN_BLOCKS,
-    PairedDifferences,
-    baseline_of,
-    paired_differences,
-)
+from sil.outcome.paired import MAX_CORRELATION, MIN_BLOCKS, PairedDifferences, baseline_of, paired_differences
 from sil.outcome.statistics import Interval
 from sil.report.figures import WIDTH, scheduler_colour, tooltips, zero_rule
 from sil.report.page import Cell, PageTable, Part, Section

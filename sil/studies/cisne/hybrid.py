@@ -31,15 +31,7 @@ from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.runs.on_time_shared import built_in_characterisations
-from sil.studies.cisne.experiments import (
-    LOADS,
-    METHODS,
-    POLICIES,
-    PredictionCase,
-    jobs_of,
-    run_case,
-    scored,
-)
+from sil.studies.cisne.experiments import LOADS, METHODS, POLICIES, PredictionCase, jobs_of, run_case, scored
 from sil.studies.ledger import Claim, Findings, Study
 from sil.studies.rules import Estimate, GridSamples, count_of, inside, range_of, table, text, within
 from sil.trace.facts import Fact

@@ -15,14 +15,7 @@ from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
 from sil.report.vega_lite import Figure, column, either, layer
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.collins_george.site_runs import (
-    AS_BUILT_IN,
-    OVERALL,
-    PERTURBED,
-    SiteCase,
-    by_level,
-    run_all,
-)
+from sil.studies.collins_george.site_runs import AS_BUILT_IN, OVERALL, PERTURBED, SiteCase, by_level, run_all
 from sil.studies.ledger import SLIGHT_PERCENT, Claim, Findings, Study, judged_on_sites
 from sil.studies.rules import (
     MOST,
@@ -57,10 +50,7 @@ LOOKS = 5
 points that do not decide."""
 MIDDLE_PERCENT = 50.0
 STUDY = Study(
-    "cs4",
-    contained_s=100.0 + SLIGHT_PERCENT,
-    middle_percent=MIDDLE_PERCENT,
-    slight_percent=SLIGHT_PERCENT,
+    "cs4", contained_s=100.0 + SLIGHT_PERCENT, middle_percent=MIDDLE_PERCENT, slight_percent=SLIGHT_PERCENT
 )
 
 RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"

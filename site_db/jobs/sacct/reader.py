@@ -197,11 +197,7 @@ def read_file(
 
 
 def read_sacct(
-    lines: Iterable[str],
-    path: Path,
-    tally: Tally,
-    states: Container[str] = COMPLETED,
-    zone: tzinfo = UTC,
+    lines: Iterable[str], path: Path, tally: Tally, states: Container[str] = COMPLETED, zone: tzinfo = UTC
 ) -> Iterator[LoggedJob]:
     """The runs of a log that `sacct -P -X` printed and that ended in one of `states`; `tally` counts what
     happened to each row.
