@@ -24,6 +24,7 @@ _MODULE = "scheduler.node_resources.selection"
 
 SELECTIONS = {
     "first_fit": f"{_MODULE}:FirstFit",
+    "consecutive": f"{_MODULE}:Consecutive",
     "best_fit": f"{_MODULE}:BestFit",
     "worst_fit": f"{_MODULE}:WorstFit",
     "dot_product": f"{_MODULE}:DotProduct",
@@ -96,13 +97,21 @@ class _Compiled(NodeSelection):
         write_scores(nodes.state, self.code, self.weights(nodes), kind, which, scores)
 
 
-class FirstFit(_Compiled):
+class _InOrder(_Compiled):
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        return
+
+
+class FirstFit(_InOrder):
     """Takes the lowest nodes."""
 
     code = codes.FIRST_FIT
 
-    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        return
+
+class Consecutive(_InOrder):
+    """Takes nodes of the smallest set of consecutive ones that suffices, as Slurm does without a topology."""
+
+    code = codes.CONSECUTIVE
 
 
 class _Weighted(_Compiled):

@@ -201,7 +201,7 @@ class BackfillParameters:
     bf_job_part_count_reserve: int = 0
     bf_min_age_reserve: int = 0
     reserve: str = "nodes"
-    selection: str = "first_fit"
+    selection: str = "consecutive"
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FIRST_FIT, BEST_FIT, WORST_FIT, DOT_PRODUCT, GPU_PACKING, GPU_CLUSTERING, IN_PYTHON = range(7)
+FIRST_FIT, BEST_FIT, WORST_FIT, DOT_PRODUCT, GPU_PACKING, GPU_CLUSTERING, CONSECUTIVE, IN_PYTHON = range(8)
 """Codes of node selections."""
 
 NONE = -1

@@ -2,7 +2,7 @@ cimport cython
 from scheduler.node_resources.core.state cimport NodeState
 
 cdef long NONE, WHOLE
-cdef int FIRST_FIT, BEST_FIT, WORST_FIT, DOT_PRODUCT, GPU_PACKING, IN_PYTHON
+cdef int FIRST_FIT, BEST_FIT, WORST_FIT, DOT_PRODUCT, GPU_PACKING, CONSECUTIVE, IN_PYTHON
 
 @cython.final
 cdef class Rows:
@@ -13,10 +13,11 @@ cdef class Rows:
 cdef class Ranking:
     cdef readonly NodeState state
     cdef readonly int selection
+    cdef readonly bint is_scored
     cdef double[::1] weights
     cdef readonly double[:, ::1] scores
     cdef readonly long[::1] seen
-    cdef long[::1] heap
+    cdef long[::1] heap, after, room
     cdef void make_room(self) except *
     cpdef void score_in_python(self, Py_ssize_t k) except *
     cpdef long gpu(self, Py_ssize_t k, Py_ssize_t n) except -2
@@ -25,6 +26,8 @@ cdef class Ranking:
     cdef void sift_down(self, Py_ssize_t k, Py_ssize_t size, Py_ssize_t x) noexcept
     cdef void write_row(self, Py_ssize_t k, long n, long chunks, Rows rows) except *
     cdef void choose(self, Py_ssize_t k, long chunks, Rows rows) except *
+    @cython.locals(here=long)
+    cdef void choose_consecutive(self, Py_ssize_t k, long chunks, Rows rows) except *
     @cython.locals(asks=cython.bint)
     cdef void take_rows(self, Py_ssize_t k, Rows rows, Py_ssize_t begin) except *
     cpdef void take_best(self, Py_ssize_t k, long chunks, Rows rows) except *

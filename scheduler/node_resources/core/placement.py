@@ -11,6 +11,7 @@ import numpy as np
 from scheduler.core.arrays import MIN_SIZE, Floats, Floats2, Ints, Ints2, integers, larger
 from scheduler.node_resources.core.codes import (
     BEST_FIT,
+    CONSECUTIVE,
     DOT_PRODUCT,
     FIRST_FIT,
     GPU_PACKING,
@@ -130,8 +131,9 @@ class Ranking:
     def __init__(self, state: NodeState, selection: int, weights: Floats) -> None:
         """`weights` are those of cores, memory, the site's own resources and, last, GPUs."""
         self.state, self.selection, self.weights = state, selection, weights
+        self.is_scored = selection not in (FIRST_FIT, CONSECUTIVE)
         self.scores, self.seen = np.zeros((0, state.n_nodes)), integers(0)
-        self.heap = integers(state.n_nodes)
+        self.heap, self.after, self.room = (integers(state.n_nodes) for _ in range(3))
 
     def make_room(self) -> None:
         """Make room for all kinds of requests."""
@@ -150,7 +152,7 @@ class Ranking:
     def make_current(self, k: int) -> None:
         """Bring the scores for a kind of request up to date, as `fit` must be."""
         state, selection = self.state, self.selection
-        if selection == FIRST_FIT:
+        if not self.is_scored:
             return
         self.make_room()
         if self.seen[k] == state.clock:
@@ -194,6 +196,9 @@ class Ranking:
         There must be room for all of them, and scores must be current. Ties: the lowest node. O(N + chosen
         log N)."""
         fit, n, best, size = self.state.fit, 0, NONE, 0
+        if self.selection == CONSECUTIVE:
+            self.choose_consecutive(k, chunks, rows)
+            return
         if self.selection == FIRST_FIT:
             while chunks > 0:
                 here = min(chunks, fit[k, n])
@@ -221,6 +226,37 @@ class Ranking:
             here = min(chunks, fit[k, n])
             self.write_row(k, n, here, rows)
             chunks -= here
+
+    def choose_consecutive(self, k: int, chunks: int, rows: Rows) -> None:
+        """Add nodes of the set of consecutive ones with least room for all chunks, else those of the largest
+        sets; if one node suffices, the one of its set with least room. Ties: the lowest node. O(N + s^2) for
+        s sets. Source: `_eval_nodes_consec` of Slurm."""
+        fit, begin, after, room, n, n_sets = self.state.fit, self.heap, self.after, self.room, 0, 0
+        while n < self.state.n_nodes:
+            if fit[k, n] == 0:
+                n += 1
+                continue
+            begin[n_sets], room[n_sets] = n, 0
+            while n < self.state.n_nodes and fit[k, n] > 0:
+                room[n_sets] += fit[k, n]
+                n += 1
+            after[n_sets] = n
+            n_sets += 1
+        while chunks > 0:
+            best, only = 0, NONE
+            for x in range(1, n_sets):
+                if room[x] > room[best] if room[best] < chunks else chunks <= room[x] < room[best]:
+                    best = x
+            for n in range(begin[best], after[best]):
+                if fit[k, n] >= chunks and (only == NONE or fit[k, n] < fit[k, only]):
+                    only = n
+            n = begin[best] if only == NONE else only
+            while chunks > 0 and n < after[best]:
+                here = min(chunks, fit[k, n])
+                self.write_row(k, n, here, rows)
+                chunks -= here
+                n += 1
+            room[best] = 0
 
     def take_rows(self, k: int, rows: Rows, begin: int) -> None:
         """Take what the rows from `begin` on state, and give them their GPUs."""

@@ -10,7 +10,7 @@ from scheduler.node_resources.core.timeline cimport Timeline
 cdef double inf
 cdef long NONE, ONE
 cdef Py_ssize_t MAX_ALIKE
-cdef int FIRST_FIT, GPU_CLUSTERING, IN_PYTHON
+cdef int GPU_CLUSTERING, IN_PYTHON
 
 @cython.final
 cdef class Freed:

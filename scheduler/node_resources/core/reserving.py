@@ -15,7 +15,6 @@ import numpy as np
 from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.heap import Heap
 from scheduler.node_resources.core.codes import (
-    FIRST_FIT,
     GPU_CLUSTERING,
     IN_PYTHON,
     MAX_RESERVATIONS,
@@ -397,7 +396,7 @@ class ReservingRule(StartRule):
             self.queue.kind[slot],
         )
         begin = q.rows.n
-        if ranking.selection != FIRST_FIT:  # where a chunk fits, scores are to be computed again
+        if ranking.is_scored:  # where a chunk fits, scores are to be computed again
             for n in range(nodes.n_nodes):
                 if nodes.fit[kind, n] > 0:
                     if ranking.selection in (GPU_CLUSTERING, IN_PYTHON):

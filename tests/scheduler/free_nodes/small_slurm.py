@@ -34,6 +34,19 @@ class Use(NamedTuple):
     end_s: int
 
 
+def consecutive(nodes: list[int], n: int) -> list[int]:
+    """So many of the nodes: of the shortest sequence that suffices, else all of the longest, and more."""
+    sequences: list[list[int]] = []
+    for node in nodes:
+        if not sequences or sequences[-1][-1] != node - 1:
+            sequences.append([])
+        sequences[-1].append(node)
+    enough = [sequence for sequence in sequences if len(sequence) >= n]
+    best = min(enough, key=len) if enough else max(sequences, key=len, default=[])
+    rest = [node for node in nodes if node not in best]
+    return best[:n] + (consecutive(rest, n - len(best)) if best and n > len(best) else [])
+
+
 @dataclass
 class SmallSlurm:
     """`nodes` have cores, and partitions by name. A user runs `most_running` jobs."""
@@ -54,7 +67,7 @@ class SmallSlurm:
         return any(a in of and b in of for _, of in self.nodes)
 
     def offers(self, job: SlurmJob, uses: list[Use], begin_s: int, end_s: int) -> list[int]:
-        """The first nodes that have room for a job from a time until before another, or fewer."""
+        """The nodes of a job that have room for it from a time until before another, or fewer."""
         found = []
         for n, (cores, partitions) in enumerate(self.nodes):
             there = [use for use in uses if use.node == n and use.begin_s < end_s and use.end_s > begin_s]
@@ -64,7 +77,7 @@ class SmallSlurm:
             is_free = not there if job.whole else not any(use.alone for use in there)
             if job.partition in partitions and is_free and most + job.cores <= cores:
                 found.append(n)
-        return found[: job.nodes]
+        return consecutive(found, job.nodes)
 
     def uses_of(self, job: SlurmJob, nodes: list[int], begin_s: int, end_s: int) -> list[Use]:
         return [Use(n, job.cores, job.whole, begin_s, end_s) for n in nodes]

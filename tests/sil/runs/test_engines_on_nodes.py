@@ -41,7 +41,15 @@ SCHEDULERS = (
         for backfilling in ("none", "easy", "easy_sjbf")
     ),
 )
-SELECTIONS = ("first_fit", "best_fit", "worst_fit", "dot_product", "gpu_packing", "gpu_clustering")
+SELECTIONS = (
+    "first_fit",
+    "consecutive",
+    "best_fit",
+    "worst_fit",
+    "dot_product",
+    "gpu_packing",
+    "gpu_clustering",
+)
 
 Row = tuple[float, float, float | None, int]
 """Submission, run time, estimate, user."""

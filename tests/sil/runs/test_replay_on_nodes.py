@@ -182,7 +182,10 @@ def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(
 @pytest.mark.parametrize(
     ("scheduler", "sentence"),
     [
-        ("rigid(selection=bestfit)", "'bestfit' is no node selection; expected one of first_fit, best_fit,"),
+        (
+            "rigid(selection=bestfit)",
+            "'bestfit' is no node selection; expected one of first_fit, consecutive,",
+        ),
         ("conservative(selection='nosuch:X')", "node selection 'nosuch:X' cannot be loaded: ModuleNotFound"),
         ("easy(selection='tests.faulty:Raises')", "'tests.faulty:Raises' is no subclass of"),
     ],
