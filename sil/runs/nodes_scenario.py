@@ -14,6 +14,7 @@ from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.messages import abbreviated
 from scheduler.model import Job
 from scheduler.node_request import Request
+from scheduler.priority.claims import Claimant, Claims
 from scheduler.resource_manager import Manager, OnFreeNodes
 from scheduler.rules import Kind
 from sil.runs.faults import is_remote
@@ -190,6 +191,11 @@ class NodesScenario(Scenario):
         for in_use in (self.in_use, *self.in_use.others.values()):
             yield from () if in_use.policy is None else in_use.policy.notes
             yield from notes_for(in_use.events, self.schedulers)
+        if self.in_use.log is None and (policy := self.in_use.policy) is not None:
+            claims = Claims(policy, tuple(self.cluster.nodes.values()))
+            users = [user.partition(" as ")[2] or user for user in self.experiment.drawn.users]
+            if unknown := [user for user in users if any(claims.unknown(Claimant(user)))]:
+                yield f"the policy has no association of the users {abbreviated(unknown)}, who are drawn"
 
     def _mistakes(self) -> Mistakes:
         experiment, found = self.experiment, super()._mistakes()
@@ -222,7 +228,15 @@ class NodesScenario(Scenario):
         if is_remote(self.experiment) and (events or is_closed_loop):
             what = "is not for a manager that the tables messages, crashes and clock_jumps disturb"
             return [(place, f"{'.'.join(place)} {what}; leave one of them out")]
-        return [(("schedulers", name), why) for name, why in unable(events, is_closed_loop, self.schedulers)]
+        found: Mistakes = [
+            (("schedulers", name), why) for name, why in unable(events, is_closed_loop, self.schedulers)
+        ]
+        in_use, experiment = self.in_use, self.experiment
+        fail = in_use.down or in_use.absences or experiment.outages or experiment.failures
+        if events.on_nodes and controllers(self.schedulers) and fail:
+            why = "Slurm's controller hears of nodes from operators (events), or of outages and failures"
+            found.append((("events",), f"{why}; leave one of them out"))
+        return found
 
     def _not_of_partitions(self, scheduler: SlurmProgram) -> Iterator[str]:
         """What the queues state that Slurm's partitions cannot, unless a slurm.conf says how."""
@@ -290,7 +304,8 @@ class _Nodes(FreeNodesModel):
             self.run_times.estimate_s,
             priorities={policy.name: policy.priority for policy in scenario.named_queues},
             admission=scenario.admission if scenario.has_queues else None,
-            monitor=ports.monitor,
+            # It hears of nodes either by the commands of operators or by a monitor.
+            monitor=None if scenario.in_use.events.on_nodes else ports.monitor,
             events=scenario.in_use.events,
             **({} if self._arriving.log is None else as_submitted(self._arriving.log)),
         )

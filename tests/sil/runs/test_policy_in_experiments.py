@@ -174,6 +174,13 @@ def test_drawn_jobs_have_the_limits_of_their_users_and_meet_events_on_nodes() ->
     assert set(drained) == {0}
 
 
+def test_drawn_users_that_the_policy_does_not_have_are_named() -> None:
+    source = written(DRAWN.replace("bob", "eve"), policy=POLICY)
+    printed = " ".join(succeeded("run", source, "--out", "out").stderr.split())
+    assert "Note: the policy has no association of the users eve, who are drawn" in printed
+    assert "InvalidAccount" in " ".join(read_facts(Path("out") / TRACE)["detail"].drop_nulls())
+
+
 def test_a_closed_loop_is_that_of_a_replay() -> None:
     rows = (
         f"{k} {k} 5 100 4 -1 -1 4 200 -1 1 1 1 7 1 1 {k - 1 if k % 2 == 0 else -1} 7" for k in range(1, 9)
@@ -197,6 +204,11 @@ def test_a_closed_loop_is_that_of_a_replay() -> None:
         ),
         (LOG, {"policy": "missing.conf"}, "missing.conf"),
         (LOG, {"events": "nodes.toml", "messages": {}}, "events is not for a manager that the tables"),
+        (
+            LOG + "[[outages]]\nmachine = 'n1'\nfrom_s = 1\nto_s = 2\n",
+            {"events": "nodes.toml", "schedulers": ["slurm"]},
+            "Slurm's controller hears of nodes from operators (events), or of outages",
+        ),
         (LOG + "closed_loop = true\nweeks = 1\n", {}, "a closed loop connects jobs beyond the weeks"),
         (DRAWN, {"policy": POLICY, "schedulers": ["mct"], "site": "ten.toml"}, "policy has no effect on"),
     ],
