@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite, isinf
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from rich.table import Column, Table
 
 from scheduler import UserError
@@ -14,88 +17,97 @@ from sil.api.logs import second_of_log, seconds
 from sil.cli import console
 from sil.cli.prediction_options import OfLog, PredictionOptions
 from sil.cli.progress import progress
-from sil.forecast.forward import KnownReplay, Present
+from sil.forecast.forward import KnownJobs, PolicyOfLog, Present
 from sil.forecast.questions import (
     HypotheticalJob,
     JobForecast,
-    chosen,
     forecasts,
-    replay_under,
     waits_ahead,
     with_submission,
 )
-from sil.forecast.scoring import ForecastTime, Scored, score
+from sil.forecast.recorded import recorded
+from sil.forecast.scoring import ForecastErrors, ForecastTime, past_forecasts
+from sil.report.tables import duration_text
+from sil.runs.node_events import notes_for
 from sil.runs.under_test import schedulers_for_logs
-from sil.trace.log_clock import LogClock
-from sil.workload.job_log import JobLog
+from sil.settings.events_file import events_in
+from site_db.jobs.sacct.reader import is_sacct
 
 LONGEST_HORIZON_S = 7 * 86_400.0
-_METHODS = {
-    "forecast": "forecast",
-    "calibrated": "forecast, calibrated",
-    "past waits": "past waits (BMBP)",
-    "plan": "the scheduler's plan",
-}
+FEW_ROWS = 25
+"""The most jobs that are listed without --all."""
 
 
 def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool) -> None:
     """Print what is asked of a log. Raises UserError."""
-    name = asked.scheduler or "easy"
-    (scheduler,) = schedulers_for_logs([name], asked.cluster is not None)
-    log = asked.read(file)
-    for note in log.notes if asked.cluster is None else (*asked.cluster.notes, *log.notes):
-        console.print_note(note)
-    if log.after:
-        raise UserError(
-            "--closed-loop: the jobs of a forecast come as they came in the past, whenever others end; leave "
-            "it out"
-        )
+    known, at = _known(file, asked, of_log), of_log.at
+    n, seed = of_log.samples or known.policy.samples, of_log.seed
     if of_log.score is not None:
-        replayed, n = KnownReplay.under(replay_under(log, scheduler)), of_log.score
-        with progress("jobs") as bars:
-            bar = bars.add_task(log.name, total=n)
-            found = score(replayed, n, of_log.samples, of_log.seed, lambda k: bars.update(bar, completed=k))
-        _print_scored(found, name, as_json)
+        _print_scored(known, of_log.score, n, seed, as_json)
         return
-    now_s = float(log.jobs["submit_s"][-1])
-    if of_log.at is not None:
-        is_number = re.fullmatch(r"\d+(\.\d+)?", of_log.at) is not None
-        now_s = second_of_log(f"{of_log.at}s" if is_number else of_log.at, log.clock)
-    log = _until(log, now_s, of_log.at)
-    present = Present.of(KnownReplay.under(replay_under(log, scheduler)), now_s)
+    now_s = known.now_s
+    if at is not None:
+        is_number = re.fullmatch(r"\d+(\.\d+)?", at) is not None
+        now_s = second_of_log(f"{at}s" if is_number else at, known.policy.log.clock)
+    present = Present.of(known, now_s, len(known.start_s) if at is None else None)
     if asked.submit is not None:
         if of_log.horizon is not None:
             raise UserError("--horizon has no effect beside --submit; leave one of them out")
-        _print_variants(present, _submission(asked.submit), of_log, as_json)
+        _print_variants(present, _submission(asked.submit), of_log, n, as_json)
         return
     horizon_s = 0.0 if of_log.horizon is None else seconds(of_log.horizon)
     if not 0 <= horizon_s <= LONGEST_HORIZON_S:
         raise UserError(f"--horizon {of_log.horizon}: expected a duration of at most 7d")
-    samples = present.sampled(of_log.samples, of_log.seed, horizon_s)
-    found_jobs = forecasts(present, samples)
+    with progress("runs") as bars:
+        samples = present.sampled(n, seed, horizon_s, lambda runs: bars.track(runs, description="forward"))
+    found, waits = forecasts(present, samples), waits_ahead(present, samples) if horizon_s else {}
     if asked.job is not None:
-        found_jobs = chosen(found_jobs, asked.job, log.name)
-    waits = waits_ahead(samples) if horizon_s else {}
+        found = [each for each in found if each.job == asked.job]
+        if not found:
+            where = f"{known.policy.log.name}: job {asked.job}"
+            raise UserError(f"{where} neither runs nor waits then; see all that do without --job")
+    date = known.policy.log.clock.date(now_s)
     if as_json:
-        of_waits = {"waits": {name: x._asdict() for name, x in waits.items()}} if horizon_s else {}
-        jobs = [each.as_dict() for each in found_jobs]
-        console.print_json({"now_s": now_s, "date": log.clock.date(now_s), "jobs": jobs, **of_waits})
+        of_waits = {of: {name: x.as_dict() for name, x in each.items()} for of, each in waits.items()}
+        jobs = {"now_s": now_s, "date": date, "jobs": [each.as_dict() for each in found]}
+        console.print_json(jobs | ({"waits": of_waits} if horizon_s else {}))
         return
-    if found_jobs:
-        _print_jobs(found_jobs, log.clock, now_s)
+    shown = found if of_log.every or asked.job else [x for x in found if x.start is not None][:FEW_ROWS]
+    title = f"Forecast at {now_s:,.0f} s of the log" + ("" if date is None else f" ({date})")
+    columns = {"job": [x.job for x in shown], "partition": [x.partition for x in shown]}
+    if not known.policy.log.requests:
+        del columns["partition"]
+    if shown:
+        _print_times(title, columns | {"CPUs": [str(x.processors) for x in shown]}, shown)
     else:
-        console.print_line(f"No job runs or waits at {now_s:,.10g} s of the log.")
-    _print_basis(present, name, of_log)
+        console.print_line(f"{title}: no job waits.")
+    if left := len(found) - len(shown):
+        console.print_line(f"{counted(left, 'other job')} run or wait; --all lists them.")
+    _print_basis(present, n)
     if horizon_s:
         _print_waits(waits, str(of_log.horizon))
 
 
-def _until(log: JobLog, now_s: float, at: str | None) -> JobLog:
-    """The jobs that have been submitted. Raises UserError if there are none."""
-    n = int(np.searchsorted(log.jobs["submit_s"].to_numpy(), now_s, side="right"))
-    if not n:
-        raise UserError(f"{log.name}: no job has been submitted at {at}; give a later time with --at")
-    return log[:n]
+def _known(file: Path, asked: PredictionOptions, of_log: OfLog) -> KnownJobs:
+    """What happened, as recorded or under the policy. Raises UserError."""
+    cluster = asked.cluster
+    (scheduler,) = schedulers_for_logs([asked.scheduler or "easy"], cluster is not None)
+    known = None
+    if cluster is not None and cluster.nodes and is_sacct(file):
+        known = recorded(file, asked, cluster, scheduler)
+    policy = PolicyOfLog(asked.read(file), scheduler) if known is None else known.policy
+    if policy.log.after:
+        raise UserError(
+            "--closed-loop: the jobs of a forecast come as they came in the past, whenever others end; leave "
+            "it out"
+        )
+    log, events = events_in(of_log.events or [], policy.log)
+    policy = replace(policy, log=log).under(events)
+    policy.replay(log.jobs, events).check([scheduler])
+    of_nodes = [] if cluster is None else cluster.notes
+    for note in (*of_nodes, *log.notes, *notes_for(events, [scheduler])):
+        console.print_note(note)
+    return KnownJobs.under(policy) if known is None else replace(known, policy=policy)
 
 
 def _submission(text: str) -> HypotheticalJob:
@@ -109,85 +121,101 @@ def _submission(text: str) -> HypotheticalJob:
     return job
 
 
-def span(span_s: float) -> str:
-    """A duration as Slurm prints it: D-HH:MM:SS, without days where there are none."""
-    minutes, s = divmod(round(span_s), 60)
-    hours, m = divmod(minutes, 60)
-    days, h = divmod(hours, 24)
-    return f"{f'{days}-' if days else ''}{h:02}:{m:02}:{s:02}"
+def _span(span_s: float | None) -> str:
+    return "-" if span_s is None else duration_text(span_s) if isfinite(span_s) else "never"
 
 
 def _between(times: ForecastTime | None) -> tuple[str, str]:
     """A time from now and its interval, as cells."""
-    if times is None:
-        return "runs", "-"
-    return span(times.median_s), f"{span(times.low_s)} to {span(times.high_s)}"
+    if times is None or isinf(times.low_s):
+        return "runs" if times is None else "never", "-"
+    return _span(times.median_s), f"{_span(times.low_s)} to {_span(times.high_s)}"
 
 
 def _right(*names: str) -> list[Column]:
     return [Column(name, justify="right") for name in names]
 
 
-def _print_jobs(found: list[JobForecast], clock: LogClock, now_s: float) -> None:
-    date = clock.date(now_s)
-    title = f"Forecast at {now_s:,.0f} s of the log" + ("" if date is None else f" ({date})")
-    names = ("job", "CPUs", "starts in", "80 % interval", "planned", "ends in", "80 % interval")
-    table = Table(*_right(*names), title=title)
-    for one in found:
-        planned = "-" if one.planned_start_s is None else span(one.planned_start_s)
-        table.add_row(str(one.job), str(one.processors), *_between(one.start), planned, *_between(one.end))
-    console.print_table(table)
-
-
-def _print_basis(present: Present, scheduler: str, of_log: OfLog) -> None:
-    jobs = f"{len(present.running):,} running and {counted(len(present.waiting), 'waiting job')}"
-    console.print_line(
-        f"Basis: {jobs}, run forward {of_log.samples:,} times under {scheduler}, with run "
-        f"times of {counted(len(present.ended), 'job')} that had ended, and arrivals of earlier weeks."
+def _print_times(title: str, columns: dict[str, list[str]], found: Sequence[JobForecast]) -> None:
+    """A table of forecasts after these columns; what the scheduler plans is left out where room is short."""
+    names, times = [*columns, "starts in", "80 % interval"], ("ends in", "80 % interval")
+    wide, narrow = (
+        Table(*_right(*names, "planned", *times), title=title),
+        Table(*_right(*names, *times), title=title),
     )
+    for one, *of_job in zip(found, *columns.values(), strict=True):
+        of_job += _between(one.start)
+        wide.add_row(*of_job, _span(one.planned_start_s), *_between(one.end))
+        narrow.add_row(*of_job, *_between(one.end))
+    console.print_table(wide, narrow)
 
 
-def _print_variants(present: Present, asked: HypotheticalJob, of_log: OfLog, as_json: bool) -> None:
-    found: list[tuple[HypotheticalJob, JobForecast]] = []
+def _print_basis(present: Present, n_samples: int) -> None:
+    jobs = f"{len(present.running):,} running and {counted(len(present.waiting), 'waiting job')}"
+    how = f"{counted(n_samples, 'time')} under {present.policy.scheduler.label}"
+    console.print_line(
+        f"Basis: {jobs}, run forward {how}, with run times of "
+        f"{counted(len(present.ended), 'job')} that had ended, and arrivals of earlier weeks."
+    )
+    if n := int((~(present.planned[: len(present.running)] <= present.now_s)).sum()):
+        console.print_note(
+            f"{counted(n, 'running job')} cannot start beside the others in the model, and "
+            f"take no nodes before they do: are --nodes and --policy those of the accounting?"
+        )
+
+
+def _print_variants(present: Present, asked: HypotheticalJob, of_log: OfLog, n: int, as_json: bool) -> None:
+    found = list[tuple[HypotheticalJob, JobForecast]]()
     for job in asked.variants():
         with_it = with_submission(present, job, of_log.user, of_log.partition)
-        found.append((job, forecasts(with_it, with_it.sampled(of_log.samples, of_log.seed))[-1]))
+        found.append((job, forecasts(with_it, with_it.sampled(n, of_log.seed))[-1]))
     if as_json:
         console.print_json([{**job._asdict(), **one.as_dict()} for job, one in found])
         return
-    names = ("CPUs", "time limit", "starts in", "80 % interval", "planned", "ends in", "80 % interval")
-    on_nodes = present.replay.log.cluster is not None
-    table = Table(*_right(*(["nodes"] if on_nodes else []), *names), title="Forecast if submitted now")
-    for job, one in found:
-        cells = [str(job.nodes)] if on_nodes else []
-        planned = span(one.planned_start_s or 0.0)
-        cells += [str(job.cpus), span(job.limit_s), *_between(one.start), planned, *_between(one.end)]
-        table.add_row(*cells)
-    console.print_table(table)
+    columns = {"nodes": [str(job.nodes) for job, _ in found], "CPUs": [str(job.cpus) for job, _ in found]}
+    if not present.policy.log.requests:
+        del columns["nodes"]
+    columns["time limit"] = [_span(job.limit_s) for job, _ in found]
+    _print_times("Forecast if submitted now", columns, [one for _, one in found])
+    _print_basis(present, n)
 
 
-def _print_waits(waits: dict[str, ForecastTime], horizon: str) -> None:
-    table = Table("", *_right("median", "80 % interval"), title=f"Jobs that arrive within {horizon}")
-    for name, x in waits.items():
-        table.add_row(name, f"{x.median_s:,.0f}", f"{x.low_s:,.0f} to {x.high_s:,.0f}")
-    if waits:
-        console.print_line("")
-        console.print_table(table)
-    else:
+def _print_waits(waits: dict[str, dict[str, ForecastTime]], horizon: str) -> None:
+    if not waits:
         console.print_note("no arrivals are known from a whole week before")
-
-
-def _print_scored(found: Scored, scheduler: str, as_json: bool) -> None:
-    if as_json:
-        scores = [each._asdict() for each in found.scores]
-        console.print_json({"jobs": found.n_jobs, "certain": found.n_certain, "scores": scores})
         return
-    title = f"Forecasts of {counted(found.n_jobs, 'job')} that waited, under {scheduler}"
-    table = Table("", "of", *_right("in 80 % interval (%)", "its mean width", "mean error"), title=title)
-    for each in found.scores:
-        is_between = each.coverage is not None and each.width_s is not None
-        cells = (f"{100 * (each.coverage or 0):.1f}", span(each.width_s or 0)) if is_between else ("-", "-")
-        table.add_row(_METHODS[each.method], each.of, *cells, span(each.error_s))
+    names, title = _right("median", "80 % interval"), f"Jobs that arrive within {horizon}"
+    table = Table("partition", "", *names, title=title)
+    for partition, of_it in waits.items():
+        for name, x in of_it.items():
+            text = _span if name.endswith("wait") else "{:,.0f}".format
+            table.add_row(partition, name, text(x.median_s), f"{text(x.low_s)} to {text(x.high_s)}")
+        table.add_section()
+    console.print_line("")
     console.print_table(table)
-    certain = counted(found.n_certain, "other job")
+
+
+def _print_scored(known: KnownJobs, n_jobs: int, n_samples: int, seed: int, as_json: bool) -> None:
+    with progress("forecasts") as bars:
+        scored = past_forecasts(known, n_jobs, n_samples, seed)
+        found = list(bars.track(scored, total=2 * n_jobs, description=known.policy.log.name))
+    scores, n_certain = list[dict[str, Any]](), int((known.start_s == known.submit_s).sum())
+    title = f"Forecasts of {counted(n_jobs, 'job')} that waited, under {known.policy.scheduler.label}"
+    table = Table("", "of", *_right("in 80 % interval (%)", "its mean width", "mean error"), title=title)
+    for of in ("start", "end"):
+        some = [one for one in found if one.of == of]
+        true_s, plan = [one.true_s for one in some], [ForecastTime(*3 * (one.planned_s,)) for one in some]
+        made = ForecastErrors.of([ForecastTime.of(one.times_s) for one in some], true_s)
+        error_s = ForecastErrors.of(plan, true_s).error_s
+        scores += (
+            {"method": "forecast", "of": of, **made._asdict()},
+            {"method": "plan", "of": of, "error_s": error_s},
+        )
+        table.add_row("forecast", of, f"{100 * made.coverage:.1f}", _span(made.width_s), _span(made.error_s))
+        table.add_row("the scheduler's plan", of, "-", "-", _span(error_s))
+    if as_json:
+        console.print_json({"jobs": n_jobs, "certain": n_certain, "scores": scores})
+        return
+    console.print_table(table)
+    certain = counted(n_certain, "other job")
     console.print_line(f"{certain} started when submitted, which forecasts know with certainty.")

@@ -65,7 +65,7 @@ def _predict_queue(queue: Path, asked: PredictionOptions, more: OfQueueFile, as_
     from sil.experiment.turnaround import predict_turnaround, read_queue_file
     from sil.world.guard.faults import SchedulerFault
 
-    now, job = datetime.now(), asked.job
+    now, job = datetime.now(), None if asked.job is None else int(asked.job)
     scheduler = asked.scheduler or "normal_easy"
     by_s = None if more.by is None else _seconds_from(now, more.by)
     state = read_queue_file(queue)

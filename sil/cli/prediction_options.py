@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from sil.declared import Setting, Settings
@@ -24,7 +25,7 @@ class PredictionOptions(LogFile):
     site: Annotated[str | None, Setting(metavar="SITE")] = None
     scheduler: str | None = None
     submit: Annotated[str | None, Setting(metavar="JOB")] = None
-    job: int | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +48,29 @@ class OfQueueFile(Settings):
 class OfLog(Settings):
     """What is asked of a log.
 
+    * `every`: Of a log: all jobs that run or wait, not only the first ones that wait.
     * `at`: Of a log: now, as a date, or as seconds or a duration since the first submission, like 60d.
-      Default: the last submission.
+      Default: when the accounting was printed, and the last submission of other logs.
+    * `events`: Of a log: TOML file of drains, outages and reservations of nodes, and of arrays, dependencies,
+      begin times, holds and cancellations; or the output of `scontrol show reservation`. May be repeated.
+      What happens after an earlier --at is not known.
     * `user`: Of a log: who submits the hypothetical job. Default: anyone.
     * `partition`: Of a log: to which partition.
-    * `horizon`: Of a log: also forecast the waits of jobs that arrive within this duration, at most 7d.
+    * `horizon`: Of a log: also forecast the waits of jobs that arrive within this duration, at most 7d, by
+      partition.
     * `score`: Of a log: instead, forecast this number of its jobs when they were submitted, and compare with
-      what happened in its replay.
-    * `samples`: Of a log: how often the present is run forward.
+      what happened: in the accounting, else in the replay.
+    * `samples`: Of a log: how often the present is run forward. Default: 200; 20 under policies that are not
+      compiled, 3 under Slurm's controller.
     * `seed`: Of a log: seed of run times and arrivals.
     """
 
+    every: Annotated[bool, Setting(option="--all")] = False
     at: Annotated[str | None, Setting(metavar="TIME")] = None
+    events: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
     user: str | None = None
     partition: str = ""
     horizon: Annotated[str | None, Setting(metavar="DURATION")] = None
     score: Annotated[int | None, Setting(least=1)] = None
-    samples: Annotated[int, Setting(least=10, most=10_000)] = 200
+    samples: Annotated[int | None, Setting(least=1, most=10_000)] = None
     seed: Annotated[int, Setting(least=0)] = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,30 +13,20 @@ from scheduler import UserError
 from scheduler.model import ANYONE
 from sil.forecast.forward import Present, Samples
 from sil.forecast.scoring import ForecastTime
-from sil.runs.compiled import CompiledReplay
-from sil.runs.under_test import UnderTest
-from sil.settings.replays import Estimates
+from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
-from sil.world.events import ORDERS
 from site_db.jobs.records import Charged, LoggedJob
 from site_db.jobs.requests import LoggedRequests
 from site_db.slurm.output import Tres
 
 
-def replay_under(log: JobLog, scheduler: UnderTest) -> CompiledReplay:
-    """The replay of a log under a scheduler, with the users' estimates. Raises UserError."""
-    replay = CompiledReplay.of(log, scheduler, Estimates.USER, ORDERS["default"])
-    if isinstance(replay, str):
-        raise UserError(f"scheduler '{scheduler.label}' makes no forecasts: {replay}; give a built-in one")
-    return replay
-
-
 @dataclass(frozen=True)
 class JobForecast:
     """Start (None if it runs) and end of a job, in seconds from now; `planned_start_s` is what the scheduler
-    plans, by the time limits of all jobs."""
+    plans, by the time limits of all jobs. None in JSON = never."""
 
-    job: int
+    job: str
+    partition: str
     processors: int
     start: ForecastTime | None
     end: ForecastTime
@@ -45,36 +35,44 @@ class JobForecast:
     def as_dict(self) -> dict[str, Any]:
         """A JSON object."""
         times = {"start": self.start, "end": self.end}
-        return asdict(self) | {k: None if x is None else x._asdict() for k, x in times.items()}
+        return asdict(self) | {k: None if x is None else x.as_dict() for k, x in times.items()}
 
 
 def forecasts(present: Present, samples: Samples) -> list[JobForecast]:
     """Of all open jobs: those that run, and those that wait."""
-    now_s, planned_s, found = present.now_s, present.planned() - present.now_s, []
-    numbers, sizes = (present.jobs[name].to_list() for name in ("job", "processors"))
-    for x, job in enumerate(samples.job.tolist()):
-        start_s = samples.start_s[:, x] - now_s
-        runs = x < len(present.running)
-        start = None if runs else ForecastTime.of(start_s)
-        end, planned = ForecastTime.of(start_s + samples.run_s[:, x]), None if runs else float(planned_s[x])
-        found.append(JobForecast(numbers[job], sizes[job], start, end, planned))
+    planned_s, found, jobs = present.planned - present.now_s, [], present.jobs
+    names = [pl.col(name).cast(pl.String) for name in (LOG_ID, "job") if name in jobs.columns]
+    name_of = jobs.select(pl.coalesce(names)).to_series()
+    start_s, end_s = samples.start_s.T - present.now_s, samples.end_s.T - present.now_s
+    for x, place in enumerate(present.open.tolist()):
+        start = planned = None
+        if x >= len(present.running):
+            start, planned = ForecastTime.of(start_s[x]), float(planned_s[x])
+            planned = None if np.isnan(planned) else planned
+        whose = name_of[place], present.partitions[place], jobs["processors"][place]
+        found.append(JobForecast(*whose, start, ForecastTime.of(end_s[x]), planned))
     return found
 
 
-def waits_ahead(samples: Samples) -> dict[str, ForecastTime]:
-    """Of the jobs that arrive within the horizon: statistics of their waits, each with its interval over the
-    samples. Samples without arrivals do not count."""
-    waits = [waits_s for waits_s in samples.waits_s if len(waits_s)]
-    if not waits:
-        return {}
-    of_each = {
-        "jobs": [float(len(each)) for each in waits],
-        "mean wait (s)": [float(each.mean()) for each in waits],
-        "median wait (s)": [float(np.median(each)) for each in waits],
-        "90th percentile of waits (s)": [float(np.quantile(each, 0.9)) for each in waits],
-        "start at once (%)": [100.0 * float((each == 0).mean()) for each in waits],
-    }
-    return {name: ForecastTime.of(np.array(values)) for name, values in of_each.items()}
+def waits_ahead(present: Present, samples: Samples) -> dict[str, dict[str, ForecastTime]]:
+    """Of all jobs that arrive within the horizon, and of those of each partition: statistics of their waits,
+    each with its interval over the samples. Samples without arrivals do not count."""
+    partition, found = np.array(present.partitions), dict[str, dict[str, ForecastTime]]()
+    each = [(partition[again], x) for again, x in zip(samples.again, samples.waits_s, strict=True)]
+    names = sorted(set().union(*(of.tolist() for of, _ in each)))
+    for name in ("all", *(names if len(names) > 1 else ())):
+        waits = [waits_s[(of == name) | (name == "all")] for of, waits_s in each]
+        waits = [np.nan_to_num(x, nan=np.inf) for x in waits if len(x)]
+        of_each = {
+            "jobs": [len(x) for x in waits],
+            "mean wait": [x.mean() for x in waits],
+            "median wait": [np.median(x) for x in waits],
+            "90th percentile of wait": [np.sort(x)[int(0.9 * (len(x) - 1))] for x in waits],
+            "start at once (%)": [100.0 * (x == 0).mean() for x in waits],
+        }
+        if waits:
+            found[name] = {what: ForecastTime.of(np.array(values, float)) for what, values in of_each.items()}
+    return found
 
 
 class HypotheticalJob(NamedTuple):
@@ -93,7 +91,7 @@ class HypotheticalJob(NamedTuple):
 
 def with_submission(present: Present, job: HypotheticalJob, user: str | None, partition: str) -> Present:
     """The present, with a job that is submitted now by a user. Raises UserError."""
-    replay, log = present.replay, present.replay.log
+    log = present.policy.log
     number = int(log.jobs["job"].max() or 0) + 1  # type: ignore[arg-type]
     row: dict[str, Any] = {
         "job": number,
@@ -102,6 +100,7 @@ def with_submission(present: Present, job: HypotheticalJob, user: str | None, pa
         "processors": job.cpus,
         "estimate_s": job.limit_s,
         "user": _user(log, user),
+        LOG_ID: str(number),
     }
     if log.cluster is None:
         if job.cpus > log.processors or job.nodes > 1 or partition:
@@ -120,26 +119,16 @@ def with_submission(present: Present, job: HypotheticalJob, user: str | None, pa
         classes = (*log.job_classes, log.job_classes[0]) if log.job_classes else ()
         charged = (*log.charged, Charged("", "")) if log.charged else ()
         log = replace(log, requests=(*log.requests, request), job_classes=classes, charged=charged)
-        replay = replace(replay, log=log)
     table = pl.DataFrame({name: row.get(name) for name in present.jobs.columns}, present.jobs.schema)
-    return present.with_submitted(replay, table)
+    return present.with_submitted(log, table)
 
 
 def _user(log: JobLog, name: str | None) -> int:
     """The number of a user; -1 for anyone. Raises UserError for one that the log does not have."""
     if name is None:
         return -1
-    numbers = log.jobs["user"].unique().sort().to_list()
-    names = user_names(numbers, log.users)
-    found = [number for number in numbers if name in (str(number), names[number]) and name != ANYONE]
+    names = user_names(log.jobs["user"].unique().sort(), log.users)
+    found = [number for number, text in names.items() if name in (str(number), text) and name != ANYONE]
     if not found:
         raise UserError(f"{log.name}: there is no user '{name}'; leave --user out for a job of anyone")
     return int(found[0])
-
-
-def chosen(found: Sequence[JobForecast], job: int, where: str) -> list[JobForecast]:
-    """The forecast of one job. Raises UserError if it neither runs nor waits."""
-    one = [each for each in found if each.job == job]
-    if not one:
-        raise UserError(f"{where}: job {job} neither runs nor waits then; see all that do without --job")
-    return one

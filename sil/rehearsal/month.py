@@ -225,7 +225,7 @@ def month_of(
     if how is None:
         events = _in_reservations(numbered, done.reservations, tally)
     else:
-        events = _as_submitted(how, numbered, of_begun, tally)
+        events = as_submitted(how, numbered, of_begun, tally)
     tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
     log = log_of(path.name, jobs, tally, cluster, rules)
     runs = _runs(numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s)
@@ -260,7 +260,7 @@ def _in_reservations(jobs: Mapping[int, LoggedJob], names: Collection[str], tall
     return Events(options={number: {"reservation": job.reservation} for number, job in inside.items()})
 
 
-def _as_submitted(
+def as_submitted(
     how: HowSubmitted, jobs: Mapping[int, LoggedJob], begun: Iterable[int], tally: Tally
 ) -> Events:
     """The options and arrays of `jobs` by number; those that have `begun` get their nodes. The tally has what

@@ -32,7 +32,7 @@ from sil.trace.facts import SCHEMA
 from sil.trace.held import request_text
 from sil.trace.recorder import CHUNK
 from sil.workload.job_log import JOB_CLASS, QUEUE, JobLog, queue_of, user_names
-from sil.world.core.codes import ACTUAL, HISTORY, REFUSED, STARTED, USER
+from sil.world.core.codes import ACTUAL, ALL_ENDED, HISTORY, PAUSE, REFUSED, STARTED, STUCK, USER
 from sil.world.core.engine import ranks, run_compiled
 from sil.world.core.identical import LoopOnIdenticalNodes
 from sil.world.core.jobs import RigidJobs
@@ -133,16 +133,15 @@ class CompiledReplay:
 
     def starts(self, arriving: pl.DataFrame, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
         """When each of these jobs starts, which are those of the log or others of the same site; not a number
-        for jobs that are refused, and for those that start after all that are `wanted`."""
+        for jobs that are refused or never start, and for those that start after all that are `wanted`."""
         replay = self._loop(replace(self, log=replace(self.log, jobs=arriving))._prepared(arriving))
-        found, left = np.full(len(arriving), nan), wanted.copy()
-        for facts, _ in run_compiled(replay, FEW):
+        found, left, why = np.full(len(arriving), nan), wanted.copy(), PAUSE
+        while left.any() and why not in (ALL_ENDED, STUCK):
+            why, facts = replay.advance(FEW), replay.hand_over()
             event, job = np.asarray(facts.event)[: facts.n], np.asarray(facts.job)[: facts.n]
             begun = event == STARTED
             found[job[begun]] = np.asarray(facts.time_s)[: facts.n][begun]
             left[job[begun | (event == REFUSED)]] = False
-            if not left.any():
-                break
         return found
 
     def _loop(self, prepared: CompiledLog) -> Loop:
@@ -229,7 +228,7 @@ def _on_nodes(
 
     asked = arriving.select(
         "request",
-        "estimate_s",
+        "admitted_s" if "admitted_s" in arriving.columns else "estimate_s",
         user="user" if claims is not None else pl.lit(0),
         charged="charged" if claims is not None and log.charged else pl.lit(None),
     )

@@ -118,7 +118,7 @@ class Replay(ReplaySettings):
         """Replay the log under a scheduler; trace, timings, jobs.csv and schedule.csv are written into
         `folder`, in one pass, and numbers of arrived jobs reported. A fault of the scheduler ends the run and
         is the last fact of its trace."""
-        compiled = self._compiled(scheduler)
+        compiled = self.compiled(scheduler)
         description = {
             **self.description(),
             "scheduler": scheduler.label,
@@ -158,7 +158,7 @@ class Replay(ReplaySettings):
             replayed.add(more)
 
         with blamed([scheduler]):
-            compiled = self._compiled(scheduler)
+            compiled = self.compiled(scheduler)
             columns = (*COLUMNS, "expected_s") if self.changes else COLUMNS
             compiled = None if compiled is None else replace(compiled, columns=columns)
             self._carry_out(scheduler, compiled, take, printed, attempt._replace(report=FIRST.report))
@@ -170,7 +170,7 @@ class Replay(ReplaySettings):
         `results`."""
         facts: list[pa.Table] = []
         unheard = attempt._replace(report=FIRST.report)
-        self._carry_out(scheduler, self._compiled(scheduler), facts.append, printed, unheard)
+        self._carry_out(scheduler, self.compiled(scheduler), facts.append, printed, unheard)
         return as_frame(facts)
 
     def _replayed(
@@ -256,9 +256,9 @@ class Replay(ReplaySettings):
                 raise scheduler.spec.unusable(
                     f" is for nodes with CPUs; name them with {given('--nodes', 'slurm.conf')}"
                 )
-            self._compiled(scheduler)
+            self.compiled(scheduler)
 
-    def _compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
+    def compiled(self, scheduler: UnderTest) -> CompiledReplay | None:
         """The compiled replay under a scheduler; None if it is one for the harness. Raises UserError."""
         is_auto = self.engine is Engine.AUTO
         if self.engine is Engine.HARNESS or (is_auto and len(self.log.jobs) < self.few_jobs):

@@ -154,7 +154,7 @@ def _other_than_a_dependency(text: str) -> str | None:
 
 def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
     """As `read_events`; `path` is for the message."""
-    reader = _Reader(log)
+    reader = EventsReader(log)
     on_jobs = sorted(reader.on_jobs(file), key=lambda event: event.at_s)
     on_nodes = sorted(reader.on_nodes(file), key=lambda event: event.at_s)
     arrays, options = tuple(reader.arrays(file.array)), reader.options(file.submission)
@@ -165,7 +165,7 @@ def events_of(file: EventsFile, log: JobLog, path: Path) -> Events:
     return found
 
 
-class _Reader:
+class EventsReader:
     def __init__(self, log: JobLog) -> None:
         self._log = log
         self._origin_s = unix_start_s(log.header.get("unixstarttime", ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -110,18 +110,23 @@ class Events:
         return replace(self, conditions=found, on_jobs=on_jobs)
 
     def of_places(self, place_of: Mapping[int, int]) -> Events:
-        """What happens to jobs, and their conditions, with other numbers."""
+        """What happens to jobs, and their conditions, with other numbers. Jobs without one have ended, and
+        what depends on them is met."""
+
+        def places(jobs: Iterable[int]) -> tuple[int, ...]:
+            return tuple(place_of[job] for job in jobs if job in place_of)
 
         def of_place(conditions: Conditions) -> Conditions:
-            parts = (
-                part._replace(on=tuple(place_of[on] for on in part.on)) for part in conditions.dependencies
-            )
-            return conditions._replace(dependencies=tuple(parts))
+            parts = [part._replace(on=on) for part in conditions.dependencies if (on := places(part.on))]
+            is_met = conditions.any_suffices and len(parts) < len(conditions.dependencies)
+            return conditions._replace(dependencies=() if is_met else tuple(parts))
 
         return Events(
-            on_jobs=tuple(event._replace(job=place_of[event.job]) for event in self.on_jobs),
-            arrays=tuple(JobArray(tuple(place_of[job] for job in x.jobs), x.at_once) for x in self.arrays),
-            conditions={place_of[job]: of_place(each) for job, each in self.conditions.items()},
+            on_jobs=tuple(
+                event._replace(job=place_of[event.job]) for event in self.on_jobs if event.job in place_of
+            ),
+            arrays=tuple(JobArray(places(each.jobs), each.at_once) for each in self.arrays),
+            conditions={place_of[job]: of_place(x) for job, x in self.conditions.items() if job in place_of},
         )
 
     @property

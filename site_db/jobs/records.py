@@ -156,6 +156,7 @@ class LoggedJob:
     """One run of a log.
 
     Times are seconds since 1970-01-01 UTC, submitted <= started < ended, and the run time is ended - started.
+    Of a job that waits, start and end are infinite, and `submitted_unix_s`, too, while it is not eligible.
     """
 
     number: str

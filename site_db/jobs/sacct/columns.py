@@ -17,6 +17,8 @@ REFUSED: dict[str, str] = (
 COMPLETED = frozenset({"COMPLETED"})
 RUNNING = "RUNNING"
 """Such a job used its nodes until the log was printed."""
+PENDING = "PENDING"
+"""Such a job has not started: its times are infinite."""
 RAN = frozenset(_LISTS["ran"].split())
 """The states of jobs that used their nodes, for whatever result."""
 
@@ -133,7 +135,8 @@ def layout_of(line: str) -> ColumnLayout:
     first = _FIRST_TWO.search(line)
     separator = "|" if first is None or "|" in line else first["between"].strip(" ") or " "
     parts = line.split() if separator == " " else line.strip("\r\n").split(separator)
-    return ColumnLayout(tuple(part.strip().strip('"').lower() for part in parts), separator, (), '"' in line)
+    names = (part.strip().strip('"').lower() for part in parts)
+    return ColumnLayout(tuple(_LISTS["squeue"].get(name, name) for name in names), separator, (), '"' in line)
 
 
 def aligned(header: str, dashes: str) -> ColumnLayout | None:

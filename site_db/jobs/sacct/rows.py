@@ -50,7 +50,7 @@ class LogSection:
             number, text = following
             if text == header or (layout.widths and not set(text) - set("- ")):
                 continue
-            if "JobID" in text or "jobid" in text:
+            if "JobID" in text or "jobid" in text or "JOBID" in text:
                 other = layout_of(text)
                 if other.is_header and not other.missing:
                     self.next_header = text
@@ -68,6 +68,7 @@ class LogSection:
     def _split(self, text: str) -> list[str]:
         separator, n = self._layout.separator, len(self._layout.columns)
         text = text if separator == "\t" else text.replace("\t", "")
+        text = text.replace("|(null)", "|")  # of squeue
         fields = text.split() if separator == " " else text.split(separator)
         return _lists_joined(fields) if separator == "," and len(fields) > n else fields
 

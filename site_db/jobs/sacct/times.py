@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from site_db.files.formats import is_whole, whole
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import Refused, Tally
-from site_db.jobs.sacct.columns import RUNNING, is_unknown, state_of
+from site_db.jobs.sacct.columns import PENDING, RUNNING, is_unknown, state_of
 from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.swf import LATEST_UNIX_S
 from site_db.slurm.output import NO_LIMIT, duration_s
@@ -101,9 +101,13 @@ LATER = (
 def runs_of(row: Fields, zone: tzinfo, submits: Sequence[float]) -> list[tuple[float, float]]:
     """When the job started and ended; if it runs, until when it is known to. There are two of these, of which
     the first counts, if nothing decides between the times in the hour that occurs twice. It did not start
-    before the first of `submits`."""
+    before the first of `submits`. One that waits does so at an infinite time."""
+    if (state := state_of(row["state"])) == PENDING:
+        if not submits:
+            raise Refused("the job waits, and the submission is unknown")
+        return [(inf, inf)]
     starts, ends = unix_times(row["start"], zone), unix_times(row["end"], zone)
-    if not ends and len(starts) == 1 and state_of(row["state"]) == RUNNING:
+    if len(starts) == 1 and state == RUNNING:  # `squeue` prints when it will end at the latest
         ends = (starts[0] + (_first_s(row["elapsedraw"], row["elapsed"], 1) or 0),)
     if not starts or not ends:
         unknown = row["end"] if starts else row["start"]
@@ -168,7 +172,10 @@ def arrival_of(
     row: Fields, started_s: float, zone: tzinfo, submits: Sequence[float]
 ) -> tuple[float, float | None]:
     """When the job, which was submitted at one of `submits`, could start, and when it was submitted, if that
-    was earlier. Of two possible times, the later one that is not after the start."""
+    was earlier. Of two possible times, the later one that is not after the start. A job that is not eligible
+    yet could start at an infinite time."""
+    if started_s == inf and row["eligible"] and is_unknown(row["eligible"]):
+        return inf, submits[0]
     if zone is UTC and len(submits) == 1 and submits[0] <= started_s and row["eligible"] == row["submit"]:
         return submits[0], None  # as nearly always
     found: list[float] = []

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from sil.api.logs import log_from
-from sil.forecast.forward import KnownReplay
-from sil.forecast.questions import replay_under
+from sil.forecast.forward import KnownJobs, PolicyOfLog
 from sil.runs.under_test import schedulers_for_logs
 from sil.workload.job_log import JobLog
 
@@ -38,9 +37,9 @@ def simulated_site(n_jobs: int, seed: int, load: float = 0.8, n_users: int = 40)
     return log_from(table, PROCESSORS, name="a simulated site").at_load(load)
 
 
-def replayed(log: JobLog, scheduler: str = "easy") -> KnownReplay:
+def replayed(log: JobLog, scheduler: str = "easy") -> KnownJobs:
     (found,) = schedulers_for_logs([scheduler])
-    return KnownReplay.under(replay_under(log, found))
+    return KnownJobs.under(PolicyOfLog(log, found))
 
 
 def log_of(*rows: tuple[float, float, int, float], processors: int = 4) -> JobLog:

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
+from benchmarks.bench_forecasts import scores
+from benchmarks.past_waits import PastWaits, predicted_waits
 from scheduler import UserError
 from sil.api.logs import read_log
 from sil.cli.app import app
-from sil.cli.forecasts import span
 from sil.forecast.experience import LEAST, RunTimes, drawn_arrivals
-from sil.forecast.forward import Present
+from sil.forecast.forward import KnownJobs, Present
 from sil.forecast.questions import HypotheticalJob, forecasts, waits_ahead, with_submission
-from sil.forecast.scoring import score
-from sil.forecast.waits import PastWaits, predicted_waits
+from sil.forecast.scoring import past_forecasts
 from sil.site.logs import write_log
 from sil.workload.slices import DAY_S, WEEK_S
 from tests.examples import up_to
@@ -50,7 +50,7 @@ def test_a_run_takes_one_of_the_times_of_the_users_jobs_that_took_longer_than_it
     past = [(200.0 * k, 10.0 * (k + 1), 4, 100.0) for k in range(10)] * 3
     log = log_of(*sorted(past), (9_000, 100, 4, 100), processors=12)
     (one,) = forecasts(present := Present.of(replayed(log), 9_075.0), present.sampled(400, 1))
-    ends = np.unique(present.sampled(400, 1).run_s)
+    ends = np.unique(present.sampled(400, 1).end_s - 9_000.0)
     assert ends.tolist() == [80.0, 90.0, 100.0]
     assert (one.end.low_s, one.end.high_s) == (5.0, 25.0)
 
@@ -61,16 +61,6 @@ def test_a_run_longer_than_any_before_goes_on_up_to_its_limit() -> None:
     assert set(one.end) == {50.0}
 
 
-def test_the_plan_of_a_policy_that_knows_its_past_has_the_run_times_of_jobs_that_ended() -> None:
-    """Conservative backfilling runs the past again: two jobs ended long before their limits of 1,000 s."""
-    log = log_of((0, 10, 4, 1_000), (0, 10, 4, 1_000), (20, 50, 4, 100), (30, 50, 4, 100))
-    running, waiting = forecasts(
-        present := Present.of(replayed(log, "conservative"), 30.0), present.sampled(10, 1)
-    )
-    assert running.start is None
-    assert waiting.planned_start_s == 90.0
-
-
 JOBS = st.lists(
     st.tuples(st.integers(0, 60), st.integers(1, 40), st.integers(1, 4), st.integers(0, 30)),
     min_size=1,
@@ -78,7 +68,7 @@ JOBS = st.lists(
 )
 
 
-@given(JOBS, st.sampled_from(["fcfs", "easy", "easy_sjbf", "sjf", "conservative"]), st.integers(0, 30))
+@given(JOBS, st.sampled_from(["fcfs", "easy", "easy_sjbf", "sjf"]), st.integers(0, 30))
 @settings(max_examples=up_to(200))
 def test_run_forward_with_the_true_run_times_the_present_is_the_replay(
     jobs: list[tuple[int, int, int, int]], scheduler: str, later_s: int
@@ -87,7 +77,8 @@ def test_run_forward_with_the_true_run_times_the_present_is_the_replay(
     run = replayed(log_of(*((float(a), float(b), c, float(d)) for a, b, c, d in rows)), scheduler)
     present = Present.of(run, float(rows[-1][0] + later_s))
     nothing = np.zeros(0)
-    starts_s, _ = present._starts(run.run_s, nothing.astype(np.int64), nothing, 0)
+    true_s = run.policy.log.jobs["run_s"].to_numpy()[present.open]
+    starts_s = present._times(true_s, nothing.astype(np.int64), nothing, 0)[0]
     assert starts_s.tolist() == run.start_s[present.open].tolist()
 
 
@@ -124,24 +115,25 @@ def test_equal_seeds_give_equal_samples_and_others_do_not() -> None:
     present = Present.of(replayed(log), float(log.jobs["submit_s"][300]))
     one, same, other = (present.sampled(20, seed) for seed in (1, 1, 2))
     assert (one.start_s == same.start_s).all()
-    assert (one.run_s == same.run_s).all()
-    assert (one.run_s != other.run_s).any()
+    assert (one.end_s == same.end_s).all()
+    assert (one.end_s != other.end_s).any()
 
 
 def test_a_submitted_job_does_not_change_what_else_is_drawn() -> None:
     log = simulated_site(400, 3)
     present = Present.of(replayed(log), float(log.jobs["submit_s"][300]))
     with_it = with_submission(present, HypotheticalJob(1, 2, 600.0), None, "")
-    assert (with_it.sampled(20, 1).run_s[:, :-1] == present.sampled(20, 1).run_s).all()
+    runs = [each.end_s - each.start_s for each in (with_it.sampled(20, 1), present.sampled(20, 1))]
+    assert (runs[0][:, :-1] == runs[1]).all()
 
 
 def test_waits_ahead_are_those_of_the_jobs_within_the_horizon() -> None:
     """A job of the whole machine, each day at the same second for 10 days: none waits."""
     log = log_of(*((day * DAY_S, 100.0, 4, 100.0) for day in range(10)))
     present = Present.of(replayed(log), 9.5 * DAY_S)
-    found = waits_ahead(present.sampled(10, 1, 3 * DAY_S))
+    found = waits_ahead(present, present.sampled(10, 1, 3 * DAY_S))["all"]
     assert set(found["jobs"]) == {3.0}
-    assert set(found["mean wait (s)"]) == {0.0}
+    assert set(found["mean wait"]) == {0.0}
     assert set(found["start at once (%)"]) == {100.0}
 
 
@@ -175,27 +167,30 @@ def test_a_wait_is_known_when_the_job_has_started() -> None:
     assert found[30].high_s == 2.0
 
 
+def of_methods(run: KnownJobs, n: int, samples: int) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (each["method"], each["of"]): each for each in scores(run, list(past_forecasts(run, n, samples, 1)))
+    }
+
+
 def test_four_in_five_intervals_come_true_at_a_simulated_site() -> None:
-    scored = score(replayed(simulated_site(3_000, 7)), 120, 60, 1, lambda done: None)
-    of = {(each.method, each.of): each for each in scored.scores}
-    assert 0.7 <= (of["forecast", "start"].coverage or 0.0) <= 0.9
-    assert of["forecast", "start"].error_s < of["plan", "start"].error_s
-    assert of["forecast", "start"].error_s < of["past waits", "start"].error_s
+    of = of_methods(replayed(simulated_site(3_000, 7)), 120, 60)
+    assert 0.7 <= of["forecast", "start"]["coverage"] <= 0.9
+    assert of["forecast", "start"]["error_s"] < of["plan", "start"]["error_s"]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["KTH-SP2", "CTC-SP2"])
 def test_four_in_five_intervals_come_true_on_a_log(name: str) -> None:
-    scored = score(replayed(read_log(oracle(f"swf/{name}.swf.gz"))), 500, 100, 1, lambda done: None)
-    of = {(each.method, each.of): each for each in scored.scores}
-    assert 0.76 <= (of["calibrated", "start"].coverage or 0.0) <= 0.84
-    assert 0.76 <= (of["calibrated", "end"].coverage or 0.0) <= 0.84
-    assert of["forecast", "start"].error_s < of["plan", "start"].error_s
+    of = of_methods(replayed(read_log(oracle(f"swf/{name}.swf.gz"))), 500, 100)
+    assert 0.76 <= of["calibrated", "start"]["coverage"] <= 0.84
+    assert 0.76 <= of["calibrated", "end"]["coverage"] <= 0.84
+    assert of["forecast", "start"]["error_s"] < of["plan", "start"]["error_s"]
 
 
 def test_forecasts_of_more_jobs_than_waited_are_refused() -> None:
     with pytest.raises(UserError, match="0 jobs of its last three quarters waited; expected 5"):
-        score(replayed(log_of((0, 1, 1, 1), (10, 1, 1, 1))), 5, 10, 1, lambda done: None)
+        next(past_forecasts(replayed(log_of((0, 1, 1, 1), (10, 1, 1, 1))), 5, 10, 1))
 
 
 @pytest.fixture
@@ -227,7 +222,7 @@ def test_the_command_forecasts_all_jobs_that_run_or_wait_and_one_of_them_alike(h
     assert [one["start"] is None for one in jobs] == sorted(one["start"] is None for one in jobs)[::-1]
     one = jobs[-1]
     assert answers("--at", "20d", "--job", str(one["job"]))["jobs"] == [one]
-    assert "mean wait (s)" in found["waits"]
+    assert "mean wait" in found["waits"]["all"]
     assert "Basis: " in predict("--at", "20d", "--samples", "20").stdout
 
 
@@ -246,8 +241,7 @@ def test_the_command_compares_a_submission_with_smaller_and_shorter_ones(here: P
 def test_the_command_scores_forecasts(here: Path) -> None:
     found = answers("--score", "20")
     methods = [(each["method"], each["of"]) for each in found["scores"]]
-    assert methods[:4] == [(x, "start") for x in ("forecast", "calibrated", "past waits", "plan")]
-    assert methods[4:] == [(x, "end") for x in ("forecast", "calibrated", "plan")]
+    assert methods == [(x, of) for of in ("start", "end") for x in ("forecast", "plan")]
     assert "in 80 % interval (%)" in predict("--score", "20", "--samples", "20").stdout
 
 
@@ -261,18 +255,8 @@ def test_the_command_refuses_what_it_cannot_forecast(here: Path) -> None:
     assert "job 1 neither runs nor waits then" in refusal("--job", "1")
     assert "'yesterday' is no time" in refusal("--at", "yesterday")
     assert "expected a duration of at most 7d" in refusal("--horizon", "8d")
-    assert "scheduler 'slurm' makes no forecasts" in refusal("--scheduler", "slurm")
     (here / "queue.toml").write_text("")
     assert "--at has no effect on queue.toml, which is a queue file" in refusal(
         "--at", "3", file="queue.toml"
     )
     assert "name it with --site" in refusal(file="queue.toml")
-
-
-def test_durations_are_written_as_slurm_does() -> None:
-    assert [span(x) for x in (0.4, 59.6, 86_399.0, 90_061.0)] == [
-        "00:00:00",
-        "00:01:00",
-        "23:59:59",
-        "1-01:01:01",
-    ]
