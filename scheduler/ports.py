@@ -51,6 +51,17 @@ class CancellingDispatcher(Dispatcher, Protocol):
         """Tell the user of a job that it is not run again; reliable, and idempotent."""
 
 
+@runtime_checkable
+class SuspendingDispatcher(CancellingDispatcher, Protocol):
+    """Suspends runs."""
+
+    def suspend(self, run: RunId) -> None:
+        """Stop a run, which keeps what it has done, and all that it uses but its CPUs."""
+
+    def resume(self, run: RunId) -> None:
+        """Let a suspended run continue."""
+
+
 class UnreliableDispatcher(CancellingDispatcher, Protocol):
     """Sends orders to machines over a network that may lose, delay, repeat or reorder messages.
 

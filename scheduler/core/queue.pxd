@@ -34,6 +34,8 @@ cdef class Queue:
     cpdef void released(self, Py_ssize_t slot, double now_s) except *
     cpdef Py_ssize_t overdue(self, double now_s)
     cpdef void extend_estimate(self, double takes_s, double now_s) except *
+    cpdef void expect_end(self, Py_ssize_t slot, long released, double end_s) except *
+    cpdef void pause(self, Py_ssize_t slot, double for_s) noexcept
     cpdef bint is_holding(self, Py_ssize_t slot)
     cpdef bint is_due(self, Py_ssize_t slot, double now_s)
     cpdef double began_at_s(self, Py_ssize_t slot)

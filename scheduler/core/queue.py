@@ -122,12 +122,19 @@ class Queue:
 
     def extend_estimate(self, takes_s: float, now_s: float) -> None:
         """Expect the overdue run to take `takes_s`."""
-        r = self.releases
-        run, released, slot = r.run[0], r.released[0], r.slot[0]
+        slot = self.releases.slot[0]
         later_s = max(self.began_s[slot] + takes_s, now_s + 1.0)  # or time would not advance
-        r.remove(r.end_s[0], run)
-        r.insert(later_s, released, run, slot)
-        self.end_s[slot] = later_s
+        self.expect_end(slot, self.releases.released[0], later_s)
+
+    def expect_end(self, slot: int, released: int, end_s: float) -> None:
+        """Expect a run to end at another time, and to release this then."""
+        self.releases.remove(self.end_s[slot], self.run[slot])
+        self.releases.insert(end_s, released, self.run[slot], slot)
+        self.end_s[slot] = end_s
+
+    def pause(self, slot: int, for_s: float) -> None:
+        """A run has done nothing for some time, as if it had begun that much later."""
+        self.began_s[slot] += for_s
 
     def is_holding(self, slot: int) -> bool:
         """Whether a run holds nodes."""

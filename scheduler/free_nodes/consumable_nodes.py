@@ -176,6 +176,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def set_in_order(self, now_s: float) -> None:
         self.queue.set_in_order(now_s)
+        self.waiting.forget_asked()
 
     def changes_s(self, now_s: float) -> float:
         """When priorities are calculated next, or a reservation begins or ends; infinite = never."""
@@ -205,6 +206,25 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     def first_row(self, run: RunId) -> int:
         """The first row of a run in `held` of the queue."""
         return int(self.queue.first_row[self._running[run][0]])
+
+    def hold_as(self, run: RunId, kind: int, end_s: float) -> None:
+        """A run holds from now on, as expected until `end_s`, what a request of another kind has."""
+        self.queue.hold_as(self._running[run][0], kind, end_s)
+
+    def left_s(self, run: RunId, now_s: float) -> float:
+        """How long a run is expected to take."""
+        return float(self.queue.end_s[self._running[run][0]] - now_s)
+
+    def pause(self, run: RunId, now_s: float) -> None:
+        """A run is suspended, and uses nothing of the shares of its association."""
+        if self.claims is not None:
+            self.claims.service.fair.ends(self._running[run][0], now_s)
+
+    def go_on(self, run: RunId, paused_s: float, now_s: float) -> None:
+        """A run continues that was suspended for some time."""
+        slot, _ = self._running[run]
+        self.queue.pause(slot, paused_s)
+        self.queue.service.begins(slot, now_s)
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""

@@ -53,6 +53,10 @@ class Waiting(LazyJobs, Generic[Q]):
         self._asked_i, self._asked = i, job
         return job
 
+    def forget_asked(self) -> None:
+        """The jobs may have changed places."""
+        self._asked_i = None
+
     def join(self, job: Job, size: int, kind: int, estimate_s: float) -> None:
         """Queue a job that requests nodes, or chunks of a kind of request."""
         slot = self._queue.arrived(job.id, size, kind, estimate_s, job.arrival_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from scheduler.managers.precedence import Precedence
 from scheduler.model import JobId, RunId
 from scheduler.node_resources.core.easy import Shadow
 from scheduler.node_resources.state import Trial
-from scheduler.priority.policy import Preempted
+from scheduler.priority.policy import Preempted, PreemptMode
 
 
 class Stops:
@@ -54,6 +54,7 @@ class Stops:
             held_back.append(run)
         else:
             del self.job_of[run]
+            held_back[:] = [other for other in held_back if other != run]
         if expected:
             return None, []
         del self._expected[job], self._held_back[job]
@@ -62,13 +63,12 @@ class Stops:
         return job, held_back
 
 
-NO_RUN = RunId(-1)
-
-
 class _Run(NamedTuple):
-    """A run that holds nodes: its class, when it began, and its rank among those that are displaced."""
+    """A run that holds nodes: its class, its place in the order of starts, when it began, and its rank among
+    those that are displaced."""
 
     of: int
+    place: int
     began_s: float
     rank: tuple[int, ...]
 
@@ -86,6 +86,7 @@ class Displacement:
       others displaces none of these; and once all runs stopped for a job are over, it displaces none that
       start later. Both hold for jobs served after it, too, until it starts or a job served before it does.
       Without that, a displaced job and a displacing one could start and wait in turn without end.
+    * A run that is to be suspended keeps what it has but for its CPUs.
 
     Whether a job would fit without any of these runs is known from a second state of the nodes; only if it
     would, the runs are looked through.
@@ -94,18 +95,18 @@ class Displacement:
     def __init__(self, state: ConsumableNodes, precedence: Precedence) -> None:
         self._state, self.precedence = state, precedence
         sets = precedence.displaced_by
-        groups = {classes: DisplacedRuns(state, classes) for classes in sets.values()}
+        groups = {classes: DisplacedRuns(state, classes, self.kept) for classes in sets.values()}
         self._groups = list(groups.values())
         self._displaced_by = {of: groups[classes] for of, classes in sets.items()}
         self._stops = Stops()
         self._shadow = Shadow(state.nodes.state)
         self._runs: dict[RunId, _Run] = {}
-        self._latest = NO_RUN
-        """The run that began last."""
-        self._decided = NO_RUN
-        """The run that had begun last before the present decision."""
-        self._latest_for: dict[JobId, RunId] = {}
-        """The last run that a waiting job, or one served after it, may displace."""
+        self._latest = 0
+        """The place of the run that began last."""
+        self._decided = 0
+        """That of the one that had begun last before the present decision."""
+        self._latest_for: dict[JobId, int] = {}
+        """The place of the last run that a waiting job, or one served after it, may displace."""
         self.again_s = inf
         """When a run is no longer exempt that a job would displace."""
 
@@ -115,11 +116,11 @@ class Displacement:
         assert key is not None
         return self.precedence.of(self._state, self._state.waiting.slot_of(job)), key
 
-    def begin(self, run: RunId, place: tuple[int, Key], n_nodes: int, now_s: float) -> None:
+    def begin(self, run: RunId, place: tuple[int, Key], nodes: Collection[int], now_s: float) -> None:
         """Note that a run has taken its nodes; `place` is that of its job when it waited."""
         of, key = place
-        self._latest = run
-        self._runs[run] = _Run(of, now_s, self.precedence.rank(of, n_nodes))
+        self._latest += 1
+        self._runs[run] = _Run(of, self._latest, now_s, self.precedence.rank(of, nodes))
         for group in self._groups:
             group.begin(run, of)
         waiting = self._state.waiting
@@ -131,13 +132,41 @@ class Displacement:
 
     def end(self, run: RunId) -> None:
         """Note that a run is about to give back its nodes."""
-        del self._runs[run]
         for group in self._groups:
             group.end(run)
+        del self._runs[run]
 
     def how(self, run: RunId) -> Preempted:
         """How a run is stopped; one that has given back its nodes is about to end."""
         return self.precedence.how(self._runs[run].of) if run in self._runs else Preempted()
+
+    def kept(self, run: RunId) -> int:
+        """What a run keeps when it is stopped, as a kind of request; NONE if it ends then."""
+        if self.how(run).mode is not PreemptMode.SUSPEND:
+            return NONE
+        return self._state.nodes.kept_kind(self._state.held_by(run)[0])
+
+    def hold_as(self, run: RunId, kind: int, end_s: float) -> None:
+        """A run holds from now on, as expected until `end_s`, what a request of another kind has."""
+        for group in self._groups:
+            group.end(run)
+        self._state.hold_as(run, kind, end_s)
+        for group in self._groups:
+            group.begin(run, self._runs[run].of)
+
+    def pass_over(self, run: RunId) -> None:
+        """The job for which a run is suspended did not start: that displaces it no more than one that begins
+        now."""
+        self._latest += 1
+        self._runs[run] = self._runs[run]._replace(place=self._latest)
+
+    def may_displace(self, run: RunId, other: RunId) -> bool:
+        """Whether a run is of a class that displaces that of another run."""
+        return self._runs[other].of in self.precedence.displaced_by.get(self._runs[run].of, ())
+
+    def first_to_go_on(self, runs: Iterable[RunId]) -> list[RunId]:
+        """Runs in the order in which they continue: the last ones to be displaced first."""
+        return sorted(runs, key=lambda run: (*(-x for x in self._runs[run].rank[:1]), run))
 
     def set_up(self, node: int, is_up: bool) -> None:
         for group in self._groups:
@@ -170,11 +199,11 @@ class Displacement:
             self._anticipate(trial)
             for i, displaced in hopeful:
                 job, runs = self._state.waiting[i].id, self._without_which_fits(i, displaced, now_s)
-                if runs and min(runs) > decided:
+                if runs and min(self._runs[run].place for run in runs) > decided:
                     self._latest_for.setdefault(job, decided)
                 elif runs is not None:
                     for run in runs:
-                        trial.give_back(*self._state.held_by(run))
+                        self._stop(run, trial)
                     self._place(i, trial)
                     if runs:
                         self._stops.order(job, runs)
@@ -204,7 +233,7 @@ class Displacement:
         started."""
         for run in self._stops.job_of:
             if self._state.holds(run):
-                trial.give_back(*self._state.held_by(run))
+                self._stop(run, trial)
         for job in self._stops.jobs:
             if self._state.waiting.key(job) is not None:
                 i = self._state.waiting.position(job)
@@ -217,18 +246,25 @@ class Displacement:
         limits = (latest for job, latest in self._latest_for.items() if position(job) <= i)
         latest = min(limits, default=self._latest)
         runs = list[RunId]()
-        for run in sorted(displaced.most_recent_first(), key=lambda run: self._runs[run].rank):
-            if run <= latest and run not in self._stops.job_of:
+        for run in sorted(displaced.runs, key=lambda run: (self._runs[run].rank, -self._runs[run].place)):
+            if self._runs[run].place <= latest and run not in self._stops.job_of:
                 if (until_s := self._runs[run].began_s + (self.how(run).exempt_s or 0.0)) <= now_s:
                     runs.append(run)
                 else:
                     self.again_s = min(self.again_s, until_s)
         firsts = np.array([state.first_row(run) for run in runs], dtype=np.int64)
+        kept = np.array([self.kept(run) for run in runs], dtype=np.int64)
         stopped = np.zeros(len(runs), np.bool_)
         request = state.waiting.request_of(i)
-        if not self._shadow.runs_to_stop(state.queue.held, firsts, *request, stopped.view(np.uint8)):
+        if not self._shadow.runs_to_stop(state.queue.held, firsts, kept, *request, stopped.view(np.uint8)):
             return None
         return [runs[x] for x in np.flatnonzero(stopped)]
+
+    def _stop(self, run: RunId, trial: Trial) -> None:
+        kind, used = self._state.held_by(run)
+        trial.give_back(kind, used)
+        if (kept := self.kept(run)) != NONE:
+            trial.take(kept, used)
 
     def _place(self, i: int, trial: Trial) -> None:
         nodes, (kind, chunks) = self._state.nodes, self._state.waiting.request_of(i)
@@ -239,27 +275,28 @@ class Displacement:
 
 
 class DisplacedRuns:
-    """The runs of some classes, and `nodes`: what would be free without them. The cost of a run does not
-    depend on the number of nodes."""
+    """The runs of some classes, and `nodes`: what would be free without them, but for what they have `kept`
+    then. The cost of a run does not depend on the number of nodes."""
 
-    def __init__(self, state: ConsumableNodes, classes: frozenset[int]) -> None:
+    def __init__(self, state: ConsumableNodes, classes: frozenset[int], kept: Callable[[RunId], int]) -> None:
         self._state, self._classes, self.nodes = state, classes, state.nodes.alongside()
-        self._runs: dict[RunId, None] = {}
-        """The runs in order of start."""
-
-    def most_recent_first(self) -> Iterator[RunId]:
-        return reversed(self._runs)
+        self._kept = kept
+        self.runs: dict[RunId, None] = {}
 
     def begin(self, run: RunId, of: int) -> None:
         """Note that a run of this class has taken its nodes."""
+        kind, used = self._state.held_by(run)
         if of in self._classes:
-            self._runs[run] = None
-        else:
-            self.nodes.take(*self._state.held_by(run))
+            self.runs[run] = None
+            kind = self._kept(run)
+        if kind != NONE:
+            self.nodes.take(kind, used)
 
     def end(self, run: RunId) -> None:
         """Note that a run is about to give back its nodes."""
-        if run in self._runs:
-            del self._runs[run]
-        else:
-            self.nodes.give_back(*self._state.held_by(run))
+        kind, used = self._state.held_by(run)
+        if run in self.runs:
+            del self.runs[run]
+            kind = self._kept(run)
+        if kind != NONE:
+            self.nodes.give_back(kind, used)

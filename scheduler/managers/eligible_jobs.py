@@ -9,7 +9,6 @@ from scheduler.managers.eligibility import Eligibility
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.ports import (
     Act,
-    CancellingDispatcher,
     Clock,
     JobActedOn,
     JobArrived,
@@ -17,6 +16,7 @@ from scheduler.ports import (
     RunEnded,
     RunLost,
     RunPreempted,
+    SuspendingDispatcher,
     TimePassed,
 )
 from scheduler.resource_manager import Manager, ManagerDecorator
@@ -32,7 +32,7 @@ def cancelled(why: str) -> str:
     return f"it was cancelled while it waited{f' ({why})' if why else ''}"
 
 
-class TellingDispatcher(CancellingDispatcher, Protocol):
+class TellingDispatcher(SuspendingDispatcher, Protocol):
     """Tells users, too, what becomes of jobs that wait."""
 
     def ineligible(self, job: JobId, why: str) -> None:
@@ -54,7 +54,7 @@ class EligibleJobs(ManagerDecorator):
         eligibility: Eligibility,
         clock: Clock,
         orders: TellingDispatcher,
-        make: Callable[[CancellingDispatcher], Manager],
+        make: Callable[[SuspendingDispatcher], Manager],
     ) -> None:
         self._eligibility, self._clock, self._orders = eligibility, clock, orders
         self._jobs: dict[JobId, Job] = {}
@@ -85,6 +85,12 @@ class EligibleJobs(ManagerDecorator):
 
     def preempt(self, run: RunId) -> None:
         self._orders.preempt(run)
+
+    def suspend(self, run: RunId) -> None:
+        self._orders.suspend(run)
+
+    def resume(self, run: RunId) -> None:
+        self._orders.resume(run)
 
     def give_up(self, job: JobId, why: str) -> None:
         self._over(job, completed=False)

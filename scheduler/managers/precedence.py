@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class Precedence(ABC):
     def note_stops(self, slot: int) -> None:  # noqa: B027 (there may be nothing to do)
         """Runs are being stopped for the job in a slot."""
 
-    def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
+    def rank(self, of: int, nodes: Collection[int]) -> tuple[int, ...]:
         """Runs with smaller ranks are displaced first; ties: the most recently started ones."""
         return ()
 
@@ -120,5 +120,8 @@ class OfPolicy(Precedence):
     def note_stops(self, slot: int) -> None:
         self._claims.service.serve_first(slot)
 
-    def rank(self, of: int, n_nodes: int) -> tuple[int, ...]:
-        return () if self._by.youngest_first else (self._classes[of].level, n_nodes)
+    def rank(self, of: int, nodes: Collection[int]) -> tuple[int, ...]:
+        level, how = self._classes[of]
+        if how.mode is PreemptMode.SUSPEND:  # Slurm selects the first nodes, whatever runs there
+            return level, min(nodes)
+        return () if self._by.youngest_first else (level, len(nodes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 
 from scheduler.core.codes import SHORTEST_S
@@ -22,6 +22,7 @@ from scheduler.managers.queues import (
     never_fits,
 )
 from scheduler.managers.starting_manager import NodeAllocation, NodeManager
+from scheduler.managers.suspension import Suspension
 from scheduler.messages import UserError
 from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Request
@@ -64,6 +65,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._again = deque[tuple[float, Job]]()
         """When jobs wait again whose runs were stopped."""
         self._displacement: Displacement | None = None
+        self._suspension: Suspension | None = None
         if isinstance(self.state, ConsumableNodes):
             precedence: Precedence = OfQueues(queues)
             if self._claims is not None and (by := self._claims.policy.preemption) is not None:
@@ -71,6 +73,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
                 self._requeue_delay_s = by.requeue_delay_s
             if precedence.displaced_by:
                 self._displacement = Displacement(self.state, precedence)
+                self._suspension = Suspension(self.state, self._displacement)
 
     @property
     def outlived_at_s(self) -> float | None:
@@ -138,7 +141,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             return self.state.start(run, job.id, start, now_s)
         place = self._displacement.place_of(job.id)
         shares = self.state.start(run, job.id, start, now_s)
-        self._displacement.begin(run, place, len(start.nodes), now_s)
+        self._displacement.begin(run, place, start.nodes, now_s)
         return shares
 
     def end(self, run: RunId, ended: RunEnded) -> None:
@@ -158,6 +161,9 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             self._again.append((self._clock.now_s + self._requeue_delay_s, job))
         else:
             self._wait(job)
+
+    def take_back(self, run: RunId) -> None:
+        self._wait(self.drop(run))
 
     def drop(self, run: RunId) -> Job:
         job, _ = self._end(run)
@@ -186,6 +192,20 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             self._starvation.note_displaced(self.state.job_of(run))
         return self._displacement.over(run, is_stopped)
 
+    def suspend(self, run: RunId) -> None:
+        assert self._suspension is not None
+        self._suspension.suspend(run, self._clock.now_s)
+
+    def reclaim(self, started: Collection[RunId]) -> Sequence[RunId]:
+        return () if self._suspension is None else self._suspension.reclaim(started, self._clock.now_s)
+
+    def continued(self) -> Sequence[RunId]:
+        return () if self._suspension is None else self._suspension.continued(self._clock.now_s)
+
+    @property
+    def expects_round(self) -> bool:
+        return self._suspension is not None and bool(self._suspension.lending)
+
     def _rank_of(self, job: Job) -> int:
         return self._rank[self._starvation.queue_of(job)] if self._rank else 0
 
@@ -194,6 +214,8 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state.wait(job, job.request, estimate_s, self._rank_of(job))
 
     def _end(self, run: RunId) -> tuple[Job, float]:
+        if self._suspension is not None and run in self._suspension:
+            self._suspension.forget(run, self._clock.now_s)
         if self._displacement is not None and self.state.holds(run):
             self._displacement.end(run)
         return self.state.end(run, self._clock.now_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -23,7 +23,15 @@ from scheduler.model import (
     Share,
     Start,
 )
-from scheduler.ports import Act, CancellingDispatcher, ReservationMade, RunEnded, RunLost, Scheduler
+from scheduler.ports import (
+    Act,
+    CancellingDispatcher,
+    ReservationMade,
+    RunEnded,
+    RunLost,
+    Scheduler,
+    SuspendingDispatcher,
+)
 from scheduler.priority.policy import Preempted, PreemptMode
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
@@ -73,6 +81,10 @@ class NodeAllocation(ABC, Generic[P]):
     def requeue(self, run: RunId) -> None:
         """A running job lost its nodes and its progress: queue it again."""
 
+    def take_back(self, run: RunId) -> None:
+        """A run is not to begin after all: its job waits as before."""
+        self.requeue(run)
+
     def drop(self, run: RunId) -> Job:
         """End a running job that is not queued again. Returns it."""
         raise NotImplementedError  # not reached: jobs are cancelled only where runs displace others
@@ -105,6 +117,24 @@ class NodeAllocation(ABC, Generic[P]):
         """A run was stopped, or is over for another reason. Returns the stopped runs whose nodes become free
         now: those that are stopped for the same job are over together."""
         return (run,) if is_stopped else ()
+
+    def suspend(self, run: RunId) -> None:
+        """A run is suspended: its CPUs are free in the next decision."""
+        raise NotImplementedError  # not reached, as above
+
+    def reclaim(self, started: Collection[RunId]) -> Sequence[RunId]:
+        """After a decision that started runs: those that must not begin, since they have what suspended ones
+        claim."""
+        return ()
+
+    def continued(self) -> Sequence[RunId]:
+        """The suspended runs that continue now."""
+        return ()
+
+    @property
+    def expects_round(self) -> bool:
+        """Whether a round is to follow though no job may wait."""
+        return False
 
     def read(self, reading: NodeReading) -> bool:
         """Set the local load of a node. Returns whether the scheduler should be called again."""
@@ -160,6 +190,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._latest = LatestReadings()
         self._stops_s: dict[RunId, float] = {}
         """When runs are stopped that have a grace time."""
+        self._never_began: set[RunId] = set()
+        """Runs that were displaced at once, as long as others are being stopped for the same job."""
 
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each waiting job."""
@@ -193,24 +225,20 @@ class NodeManager(ResourceManager, Generic[Q]):
         if self._admission is not None:
             self._unfinished_of[running.job.user] -= 1
         self._nodes.end(run, ended)
-        self._wait_again(self._nodes.over(run, is_stopped=False))
+        self._stopped(run, is_stopped=False)
         self._something_changed()
 
     def on_run_released(self, run: RunId) -> None:
         """A run is about to end; no round is needed until `on_run_ended`."""
         if run in self._running:
             self._nodes.release(run, self._clock.now_s)
+            self._continue()
             self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run: RunId) -> None:
         """A run was stopped: its job waits again, or is cancelled."""
-        is_displaced = self._nodes.is_displaced(run)
-        for stopped in self._nodes.over(run, is_stopped=True) if run in self._running else ():
-            is_cancelled = is_displaced and self._nodes.how_stopped(stopped).mode is PreemptMode.CANCEL
-            if is_cancelled and isinstance(self._dispatcher, CancellingDispatcher):
-                self._cancel(stopped, self._dispatcher)
-            else:
-                self._wait_again((stopped,))
+        if run in self._running:
+            self._stopped(run)
         self._something_changed()
 
     def on_job_acted_on(self, job: JobId, act: Act) -> None:
@@ -233,7 +261,8 @@ class NodeManager(ResourceManager, Generic[Q]):
                 self._read(reading)
         self._stops_s.pop(lost.run, None)
         if lost.run in self._running:
-            self._wait_again((lost.run, *self._nodes.over(lost.run, is_stopped=False)))
+            self._wait_again((lost.run,))
+            self._stopped(lost.run, is_stopped=False)
         self._something_changed()
 
     def on_monitor_news(self) -> None:
@@ -282,6 +311,8 @@ class NodeManager(ResourceManager, Generic[Q]):
             again_s = (schedule.ask_again_s, self._nodes.asks_again_s)
             self._asks_again_s = min((time_s for time_s in again_s if time_s is not None), default=None)
             self.wakes_at_s = self._next_wake_up_s()
+        elif self._nodes.expects_round:
+            self._give({})
         if self._listener is not None and self._new_jobs:
             self._listener(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
@@ -298,14 +329,45 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._nodes.set_available(node, node not in self._down | self._drained)
 
     def _something_changed(self) -> None:
+        self._continue()
         nodes = self._nodes
-        if nodes.waiting if self._always_called else not nodes.nothing_fits():
+        may_start = nodes.waiting if self._always_called else not nodes.nothing_fits()
+        if may_start or nodes.expects_round:
             self.wants_round = True
         self.wakes_at_s = self._next_wake_up_s()
 
     def _next_wake_up_s(self) -> float | None:
         times_s = self._nodes.outlived_at_s, self._asks_again_s, *self._stops_s.values()
         return min((time_s for time_s in times_s if time_s is not None), default=None)
+
+    def _continue(self) -> None:
+        """Let suspended runs continue whose CPUs are free."""
+        for run in self._nodes.continued():
+            assert isinstance(self._dispatcher, SuspendingDispatcher)
+            self._dispatcher.resume(run)
+
+    def _stopped(self, run: RunId, is_stopped: bool = True) -> None:
+        """A run was stopped, or is to be suspended; or it is over for another reason. What becomes of it, and
+        of those that are stopped for the same job, if it is the last of them."""
+        is_displaced, dispatcher = self._nodes.is_displaced(run), self._dispatcher
+        for stopped in self._nodes.over(run, is_stopped):
+            mode = self._nodes.how_stopped(stopped).mode if is_displaced else None
+            if stopped in self._never_began:
+                self._take_back(stopped)
+            elif mode is PreemptMode.CANCEL and isinstance(dispatcher, CancellingDispatcher):
+                self._cancel(stopped, dispatcher)
+            elif mode is PreemptMode.SUSPEND and isinstance(dispatcher, SuspendingDispatcher):
+                dispatcher.suspend(stopped)
+                self._nodes.suspend(stopped)
+                self.wants_round = True
+            else:
+                self._wait_again((stopped,))
+
+    def _take_back(self, run: RunId) -> None:
+        self._never_began.discard(run)
+        del self._running[run]
+        self._nodes.take_back(run)
+        self._last_schedule = None
 
     def _cancel(self, run: RunId, dispatcher: CancellingDispatcher) -> None:
         """End the job of a stopped run."""
@@ -339,19 +401,26 @@ class NodeManager(ResourceManager, Generic[Q]):
             orders[run] = DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares)
         return orders
 
-    def _give(self, orders: Mapping[RunId, DispatchOrder]) -> None:
+    def _give(self, orders: dict[RunId, DispatchOrder]) -> None:
         """Give orders to start runs and to stop others. A run that is displaced at once never starts."""
+        for run in self._nodes.reclaim(orders.keys()):
+            del orders[run]
+            self._take_back(run)
+        self._continue()
         stopping = self._nodes.to_stop()
+        self._never_began |= orders.keys() & set(stopping)
         for run, order in orders.items():
             if run not in stopping:
                 self._dispatcher.dispatch(order)
+        suspends = isinstance(self._dispatcher, SuspendingDispatcher)
         for run in stopping:
-            if run in orders:
+            how = self._nodes.how_stopped(run)
+            if run in orders or (suspends and how.mode is PreemptMode.SUSPEND):
                 continue
-            if grace_s := self._nodes.how_stopped(run).grace_s:
-                self._stops_s[run] = self._clock.now_s + grace_s
+            if how.grace_s:
+                self._stops_s[run] = self._clock.now_s + how.grace_s
             else:
                 self._dispatcher.preempt(run)
         for run in stopping:
-            if run in orders:
-                self._wait_again(self._nodes.over(run, is_stopped=True))
+            if run in orders or (suspends and self._nodes.how_stopped(run).mode is PreemptMode.SUSPEND):
+                self._stopped(run)

@@ -22,7 +22,7 @@ from scheduler.node_request import (
     most_chunks,
     thousandths,
 )
-from scheduler.node_resources.core.codes import WHOLE
+from scheduler.node_resources.core.codes import CORES, WHOLE
 from scheduler.node_resources.core.state import Kinds, NodeState, NodeTable
 
 
@@ -42,6 +42,7 @@ class DescribedNodes:
         self.kinds = Kinds(len(nodes), 2 + len(self.names) + len(self.site_resources))
         self.state = NodeState(self._table(), self.kinds)
         self._kind_of: dict[Any, int] = {}
+        self._kept_kind: dict[int, int] = {}
         self.requested: dict[int, tuple[Request, int]] = {}
         """A request of each kind, and how many such jobs arrived."""
         self.total_requested = 0
@@ -77,6 +78,21 @@ class DescribedNodes:
         if kind is None:
             kind = self._kind_of[key] = self._described(request)
         return kind
+
+    def kept_kind(self, kind: int) -> int:
+        """What a suspended run keeps of a request of a kind, as a kind of its own: all but the CPUs; of whole
+        nodes, their GPUs and what it requests of their memory."""
+        kinds = self.kinds
+        if kind not in self._kept_kind and kinds.most_on_node[kind]:
+            need = np.array(kinds.need[kind])
+            need[CORES] = 0
+            share = WHOLE if kinds.exclusive[kind] else kinds.gpu_share[kind]
+            gpus, eligible = (kinds.gpus[kind], share, kinds.gpu_types[kind]), np.array(kinds.eligible[kind])
+            kept = self._kept_kind[kind] = kinds.add(
+                need.tolist(), gpus, 0, False, eligible != 0, kinds.pool[kind]
+            )
+            kinds.job_class[kept] = kinds.job_class[kind]
+        return self._kept_kind.get(kind, kind)
 
     def note_request(self, request: Request) -> int:
         """A job arrives; returns the kind of its request."""

@@ -67,6 +67,8 @@ class PreemptMode(StrEnum):
     """It is not preempted."""
     REQUEUE = "requeue"
     CANCEL = "cancel"
+    SUSPEND = "suspend"
+    """It stops running, and goes on when its CPUs are free again."""
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,10 @@ class NodeUsage:
     ) -> None:
         self._nodes = nodes
         self._of_site = dict(site_resources)
-        self._room = [
+        self._has = [
             {CORES: thousandths(node.cores), MEMORY: node.memory_mib, **node.others} for node in nodes
         ]
+        self._room = [dict(each) for each in self._has]
         self._gpus = [[WHOLE_GPU] * len(node.gpus) for node in nodes]
         self._chunks = [0] * len(nodes)
 
@@ -59,28 +60,33 @@ class NodeUsage:
         self._change(request, shares, 1)
 
     def suspend(self, request: Request, shares: Sequence[Share]) -> None:
-        """A job that has these shares leaves its CPUs to others, and keeps the rest."""
-        self._change_cpus(request, shares, 1)
+        """A job that has these shares leaves its CPUs to others, and keeps the rest; of the memory of whole
+        nodes, what it requests."""
+        self._change_lent(request, shares, 1)
 
     def resume(self, request: Request, shares: Sequence[Share]) -> None:
-        self._change_cpus(request, shares, -1)
+        self._change_lent(request, shares, -1)
 
     def why_not_resumed(self, request: Request, shares: Sequence[Share]) -> str | None:
         """Why a suspended job cannot have its CPUs back, as a clause; None if it can."""
         for node, chunks, _ in shares:
-            if self._cpus(request, node, chunks) > self._room[node][CORES]:
+            if self._lent(request, node, chunks)[CORES] > self._room[node][CORES]:
                 return f"node {node} has too few free {CORES}"
         return None
 
-    def _change_cpus(self, request: Request, shares: Sequence[Share], sign: int) -> None:
+    def _change_lent(self, request: Request, shares: Sequence[Share], sign: int) -> None:
         for node, chunks, _ in shares:
             self._chunks[node] -= sign * chunks
-            self._room[node][CORES] += sign * self._cpus(request, node, chunks)
+            for name, amount in self._lent(request, node, chunks).items():
+                self._room[node][name] += sign * amount
 
-    def _cpus(self, request: Request, node: int, chunks: int) -> int:
-        return (
-            thousandths(self._nodes[node].cores) if request.exclusive else chunks * thousandths(request.cores)
-        )
+    def _lent(self, request: Request, node: int, chunks: int) -> dict[str, int]:
+        """What a job has of a node and does not keep when it is suspended."""
+        amounts = _amounts(request)
+        if not request.exclusive:
+            return {CORES: chunks * amounts.get(CORES, 0)}
+        kept = {name: chunks * amount for name, amount in amounts.items() if name != CORES}
+        return {name: has - kept.get(name, 0) for name, has in self._has[node].items()}
 
     def _wrong_on_node(
         self, request: Request, amounts: Mapping[str, int], node: int, chunks: int
@@ -135,15 +141,10 @@ class NodeUsage:
         for node, chunks, gpus in shares:
             self._chunks[node] -= sign * chunks
             room = self._room[node]
-            if request.exclusive:
-                capacity = self._nodes[node]
-                left = (thousandths(capacity.cores), capacity.memory_mib, *capacity.others.values())
-                room.update(zip(room, left if sign > 0 else [0] * len(left), strict=True))
-                self._gpus[node] = [WHOLE_GPU if sign > 0 else 0] * len(capacity.gpus)
-                continue
-            for name, amount in amounts.items():
-                room[name] += sign * chunks * amount
-            for gpu in gpus:
+            whole = self._has[node] if request.exclusive else {}
+            for name, amount in (whole or amounts).items():
+                room[name] += sign * (amount if whole else chunks * amount)
+            for gpu in range(len(self._gpus[node])) if whole else gpus:
                 self._gpus[node][gpu] += sign * part
 
 

@@ -27,7 +27,7 @@ def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
     if state not in ("", "UP"):
         ignored.ignore(line.where, f"State={state}", what, "partitions are always up")
     shared = line.get("oversubscribe", "shared").upper()
-    if shared.startswith(("FORCE", "YES")):
+    if shared.startswith(("FORCE", "YES")) and not shared.endswith(":1"):
         reason = "jobs do not share a CPU by turns"
         ignored.ignore(line.where, f"OverSubscribe={shared}", what, reason)
     max_time_s, default_time_s = _time_s(line, "maxtime"), _time_s(line, "defaulttime")

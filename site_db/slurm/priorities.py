@@ -183,12 +183,16 @@ class _Configuration:
         how = None if mode is None else mode.preempt_mode(self.ignored)
         if how in (None, PreemptMode.OFF):
             raise kind.line.mistake(f"{kind.key}={kind.value} needs a PreemptMode, like REQUEUE or CANCEL")
+        if how is PreemptMode.SUSPEND and mode is not None and "GANG" not in mode.value.upper():
+            raise mode.mistake("SUSPEND,GANG: Slurm lets no job continue without GANG")
+        by_partition = kind.value == "preempt/partition_prio"
+        if how is PreemptMode.SUSPEND and mode is not None and not by_partition:
+            reason = "a job suspends others of its partition until it ends, instead of by turns"
+            self.ignored.add(mode, reason, how="approximate")
         exempt_s = 0.0 if exempt is None or exempt.value.lower() in NO_LIMIT else exempt.time_s
         parameters = self._get("PreemptParameters")
         words = () if parameters is None else self._words(parameters, _PARAMETERS, _OTHER_PARAMETERS)
-        return Preemption(
-            kind.value == "preempt/partition_prio", how, exempt_s, "youngest_first" in list(words)
-        )
+        return Preemption(by_partition, how, exempt_s, "youngest_first" in list(words))
 
     @property
     def multifactor(self) -> Multifactor | None:

@@ -63,11 +63,11 @@ class PolicySetting(NamedTuple):
         for word in filter(None, map(str.strip, self.value.upper().split(","))):
             if word in PreemptMode.__members__:
                 found = PreemptMode[word]
-            elif word == "SUSPEND":
-                found = PreemptMode.REQUEUE
-                reason = "a job that is to be suspended is queued again, and begins anew"
-                ignored.add(self, reason, f"PreemptMode={word}", "approximate")
-            elif word in ("GANG", "PRIORITY", "WITHIN"):
+            elif word == "GANG":  # for jobs that are suspended, the GANG that lets them continue is modelled
+                if "SUSPEND" not in self.value.upper():
+                    reason = "jobs of a partition do not share CPUs by turns"
+                    ignored.add(self, reason, f"PreemptMode={word}")
+            elif word in ("PRIORITY", "WITHIN"):
                 ignored.add(self, f"{word} is not modelled", f"PreemptMode={word}")
             elif word != "CLUSTER":
                 raise self.mistake("a list of OFF, CANCEL, REQUEUE, SUSPEND, GANG, PRIORITY and WITHIN")

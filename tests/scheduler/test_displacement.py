@@ -378,7 +378,7 @@ def test_the_runs_to_stop_are_those_of_the_small_version(
             of_run = Job(JobId(k), "rigid", 0.0, request=request_of(other))
             assert running_first(state, RunId(k), of_run, 0.0, 100.0)
             rank = 2 if is_low else 1
-            displacement.begin(RunId(k), (rank, (rank, 0, 0.0, JobId(k))), 1, 0.0)
+            displacement.begin(RunId(k), (rank, (rank, 0, 0.0, JobId(k))), (0,), 0.0)
             runs += [(k, other)] if is_low else []
     displacement.to_stop(0.0)  # what runs now was started earlier
     state.wait(Job(JobId(99), "rigid", 0.0), request_of(job), job.estimate_s, rank=0)

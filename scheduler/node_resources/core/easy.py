@@ -62,15 +62,12 @@ class Shadow:
         then, kinds = self.then, self.then.kinds
         exclusive = kinds.exclusive[kind]
         for r in range(then.n_resources):
-            if exclusive:
-                then.free[n, r] = then.capacity[n, r] if sign > 0 else 0
-            else:
-                then.free[n, r] += sign * chunks * kinds.need[kind, r]
+            then.free[n, r] += sign * (then.capacity[n, r] if exclusive else chunks * kinds.need[kind, r])
         share = WHOLE if exclusive else kinds.gpu_share[kind]
         for d in range(then.n_gpus):
             if (gpus >> d) & ONE:
                 then.gpu_free[n, d] += sign * share
-        then.n_chunks[n] -= sign * chunks
+        then.n_chunks[n] -= sign * kinds.placed(kind, chunks)
         self.count(n)
 
     def count(self, n: int) -> None:
@@ -91,7 +88,11 @@ class Shadow:
 
     def shift_run(self, held: Held, first: int, sign: int) -> None:
         """A run, by its first row, gives back (1) or takes (-1) what it holds."""
-        kind, row = held.kind[first], first
+        self.shift_held(held, first, held.kind[first], sign)
+
+    def shift_held(self, held: Held, first: int, kind: int, sign: int) -> None:
+        """As `shift_run`, as if the run's request were of another kind."""
+        row = first
         self.then.give_of_site(kind, sign)
         while row != NONE:
             self.copy_row(held.node[row])
@@ -118,26 +119,35 @@ class Shadow:
         self.shift_rows(kind, rows, begin, after, 1)
         return True
 
-    def runs_to_stop(self, held: Held, firsts: Ints, kind: int, chunks: int, stopped: Flags) -> bool:
+    def shift_stopped(self, held: Held, first: int, kept: int, sign: int) -> None:
+        """As `shift_run`, of a run that, stopped, keeps what a request of the kind `kept` has, if any."""
+        self.shift_run(held, first, sign)
+        if kept != NONE:
+            self.shift_held(held, first, kept, -sign)
+
+    def runs_to_stop(
+        self, held: Held, firsts: Ints, kept: Ints, kind: int, chunks: int, stopped: Flags
+    ) -> bool:
         """Mark the runs that have to stop so that a job fits: the first ones until it does, less those that
         are not needed then, of which the last are tried first. Returns whether it fits.
 
-        `firsts` has the first row of each run in `held`. The nodes stay as they are.
+        `firsts` has the first row of each run in `held`, `kept` the kind of request whose resources it keeps
+        when it is suspended, or NONE. The nodes stay as they are.
         """
         self.look_at(kind, chunks)
         x = 0
         while x < firsts.shape[0] and not self.first_fits():
-            self.shift_run(held, firsts[x], 1)
+            self.shift_stopped(held, firsts[x], kept[x], 1)
             stopped[x] = True
             x += 1
         if not self.first_fits():
             return False
         for y in range(x - 2, -1, -1):  # it does not fit without the last one
-            self.shift_run(held, firsts[y], -1)
+            self.shift_stopped(held, firsts[y], kept[y], -1)
             if self.first_fits():
                 stopped[y] = False
             else:
-                self.shift_run(held, firsts[y], 1)
+                self.shift_stopped(held, firsts[y], kept[y], 1)
         return True
 
 

@@ -45,6 +45,7 @@ cdef class OnNodes(Queue):
     cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept
     cpdef void set_in_order(self, double now_s) except *
     cpdef double changes_s(self, double now_s) noexcept
+    cpdef void hold_as(self, Py_ssize_t slot, long kind, double end_s) except *
     cdef Py_ssize_t row_before(self, Py_ssize_t x) noexcept
     cdef void note_placed(self, Py_ssize_t slot) noexcept
     cdef void give_rows_back(self, Py_ssize_t kind, Py_ssize_t begin, Py_ssize_t after) noexcept

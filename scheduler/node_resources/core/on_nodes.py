@@ -225,6 +225,18 @@ class OnNodes(Queue):
         self.service.take(slot, -1)
         held.let_go(first)
 
+    def hold_as(self, slot: int, kind: int, end_s: float) -> None:
+        """A run holds from now on, as expected until `end_s`, what a request of another kind has, on the same
+        nodes."""
+        held, was, row = self.held, self.kind[slot], self.first_row[slot]
+        while row != NONE:
+            self.nodes.give_back(was, held.node[row], held.chunks[row], held.gpus[row])
+            self.nodes.take(kind, held.node[row], held.chunks[row], held.gpus[row], NONE)
+            held.kind[row] = kind
+            row = held.next[row]
+        self.kind[slot] = kind
+        self.expect_end(slot, self.first_row[slot], end_s)
+
     def row_before(self, x: int) -> int:
         """The first row of the job in this place of a decision."""
         return self.after[x - 1] if x > 0 else 0

@@ -56,7 +56,7 @@ cdef class ReservingRule(StartRule):
     cdef bint holds_the_same(self, long first, long row, double end_s) noexcept
     cdef void note_run(self, long row, long run, long first) noexcept
     cdef long uses_of_run(self, long row) except -2
-    @cython.locals(soon_s=double)
+    @cython.locals(soon_s=double, is_known=cython.bint)
     cdef void follow_runs(self, double now_s) except *
     cdef void begin_run(self, Py_ssize_t x, double end_s) except *
     cdef void begin(self, double now_s) except *

@@ -203,7 +203,8 @@ class ReservingRule(StartRule):
         self.n_passes += 1
         for x in range(releases.n):
             row = releases.released[x]
-            if self.run_of[row] == releases.run[x]:
+            is_known = self.run_of[row] == releases.run[x]
+            if is_known and t.kind[self.use_of[row]] == self.queue.held.kind[row]:
                 self.seen[row] = self.n_passes
                 first, end_s = self.use_of[row], max(releases.end_s[x], soon_s)
                 before_s = t.end_s[first]

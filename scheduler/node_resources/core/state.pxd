@@ -15,6 +15,7 @@ cdef class Kinds:
     cdef public unsigned char[:, ::1] overlap
     cpdef bint takes_parts_of_gpus(self, Py_ssize_t k) noexcept
     cpdef long own(self, Py_ssize_t k) noexcept
+    cdef long placed(self, Py_ssize_t k, long chunks) noexcept
     cdef Py_ssize_t gpu_kind(self, Py_ssize_t k) noexcept
 
 @cython.final

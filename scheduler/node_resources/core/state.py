@@ -1,6 +1,7 @@
 """What is free on nodes, and how many chunks of a request fit on each.
 
-What fits is evaluated again only for nodes that changed.
+What fits is evaluated again only for nodes that changed. Less than nothing of a node's CPUs is free while a
+run that is suspended and the one for which it is have them both.
 """
 
 from __future__ import annotations
@@ -76,6 +77,10 @@ class Kinds:
     def own(self, k: int) -> int:
         """The own reservation of jobs, as a bit."""
         return self.calendar.own[self.job_class[k]]
+
+    def placed(self, k: int, chunks: int) -> int:
+        """How many of some chunks count as being on a node: none of what a suspended run keeps."""
+        return chunks if self.most_on_node[k] > 0 else 0
 
     def gpu_kind(self, k: int) -> int:
         """Column of `NodeTable.gpu_chunks` for a request of GPUs."""
@@ -264,10 +269,10 @@ class NodeState:
         """Take the whole node; returns the bits of its GPUs."""
         bits = 0
         for r in range(self.n_resources):
-            self.free[n, r] = 0
+            self.free[n, r] -= self.capacity[n, r]
         for d in range(self.n_gpus):
-            self.gpu_free[n, d] = 0
             if self.gpu_type[n, d]:
+                self.gpu_free[n, d] -= WHOLE
                 bits |= ONE << d
         return bits
 
@@ -290,7 +295,7 @@ class NodeState:
                     self.gpu_free[n, d] -= kinds.gpu_share[k]
         if kinds.gpus[k] > 0:
             self.gpu_chunks[n, kinds.gpu_kind(k)] += chunks
-        self.n_chunks[n] += chunks
+        self.n_chunks[n] += kinds.placed(k, chunks)
         self.has_changed(n)
         return gpus
 
@@ -312,15 +317,12 @@ class NodeState:
         kinds = self.kinds
         exclusive = kinds.exclusive[k]
         for r in range(self.n_resources):
-            if exclusive:
-                self.free[n, r] = self.capacity[n, r]
-            else:
-                self.free[n, r] += chunks * kinds.need[k, r]
+            self.free[n, r] += self.capacity[n, r] if exclusive else chunks * kinds.need[k, r]
         share = WHOLE if exclusive else kinds.gpu_share[k]
         for d in range(self.n_gpus):
             if (gpus >> d) & ONE:
                 self.gpu_free[n, d] += share
         if kinds.gpus[k] > 0:
             self.gpu_chunks[n, kinds.gpu_kind(k)] -= chunks
-        self.n_chunks[n] -= chunks
+        self.n_chunks[n] -= kinds.placed(k, chunks)
         self.has_changed(n)

@@ -168,7 +168,7 @@ class Timeline:
             for d in range(nodes.n_gpus):
                 if (gpus >> d) & ONE:
                     segments.gpu_free[x, d] -= share
-        segments.n_chunks[x] += chunks
+        segments.n_chunks[x] += sign * kinds.placed(k, self.chunks[use])
 
     def shift(self, use: int, from_s: float, until_s: float, sign: int) -> None:
         """A use takes (1) or gives back (-1) what its row states, from a time until another. O(segments)."""

@@ -109,16 +109,18 @@ class Invariants:
 
 
 def first_violation_of(rows: Sequence[Row], capacity: Capacity) -> Violation | None:
-    """As `first_violation`, of rows (`TraceRecorder.rows`). What a run frees at an instant may be used at
-    that instant, whichever fact comes first: in the order `archive`, nodes are released before the end."""
-    fault, start = Fact.FAULT.value, Fact.RUN_STARTED.value
+    """As `first_violation`, of rows (`TraceRecorder.rows`). What a run frees at its end may be used at that
+    instant, whichever fact comes first: in the order `archive`, nodes are released before the end."""
+    fault, begins = Fact.FAULT.value, (Fact.RUN_STARTED.value, Fact.RUN_CONTINUED.value)
     before_fault = [row for row in rows if row[1] != fault]
     for earlier, later in pairwise(before_fault):
         if later[0] < earlier[0]:
             message = f"{later[1]} at {later[0]:.12g} s, after {earlier[0]:.12g} s"
             return Violation(TIME_NEVER_GOES_BACK, None, message)
-    started_s = {row[3]: row[0] for row in before_fault if row[1] == start}
-    in_order = sorted(before_fault, key=lambda row: (row[0], started_s.get(row[3], inf) >= row[0]))
+    began_s = {row[3]: row[0] for row in before_fault if row[1] in begins}
+    in_order = sorted(
+        before_fault, key=lambda row: (row[0], row[1] not in ENDINGS or began_s.get(row[3], inf) >= row[0])
+    )
     return _Checker(capacity).first_violation(in_order, len(before_fault) < len(rows))
 
 

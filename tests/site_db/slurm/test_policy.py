@@ -248,11 +248,11 @@ def test_preemption_is_that_of_slurm_conf_of_partitions_and_of_qualities_of_serv
     found = read(tmp_path, conf=conf, qos=qos)
     assert found.preemption == Preemption(False, PreemptMode.CANCEL, 60.0, youngest_first=True)
     assert found.partitions["a"].preempted == Preempted(PreemptMode.OFF, 120)
-    assert found.qualities["low"].preempted == Preempted(PreemptMode.REQUEUE, 300.0, 120.0)
+    assert found.qualities["low"].preempted == Preempted(PreemptMode.SUSPEND, 300.0, 120.0)
     assert found.qualities["high"].preempts == ("low", "normal")
     assert found.qualities["high"].preempted == Preempted()  # Slurm takes that of the site for OFF
     said = "\n".join(found.notes)
-    for what in ("approximate: PreemptMode=suspend of QOS low", "GANG is not modelled", "reorder_count"):
+    for what in ("do not share CPUs by turns", "reorder_count"):
         assert what in said
 
 
@@ -512,3 +512,14 @@ def test_usage_that_the_associations_do_not_have_is_noted(tmp_path: Path) -> Non
     assert [note.replace(f"{tmp_path}/", "") for note in found.notes] == [
         "sshare.txt, line 2: ignored: RawUsage=7 of gone, eve, because the associations do not have it"
     ]
+
+
+def test_suspension_needs_gang_and_by_qos_a_note_says_who_takes_no_turns(tmp_path: Path) -> None:
+    conf = ("PreemptType=preempt/qos", "PreemptMode=suspend,gang")
+    found = read(tmp_path, conf=conf)
+    assert found.preemption == Preemption(False, PreemptMode.SUSPEND)
+    assert any("until it ends, instead of by turns" in note for note in found.notes)
+    by_tier = read(tmp_path, conf=("PreemptType=preempt/partition_prio", "PreemptMode=SUSPEND,GANG"))
+    assert not any("turns" in note for note in by_tier.notes)
+    with pytest.raises(InvalidFile, match="expected SUSPEND,GANG: Slurm lets no job continue without GANG"):
+        read(tmp_path, conf=(conf[0], "PreemptMode=SUSPEND"))
