@@ -73,6 +73,7 @@ class OwnProcess:
         self.supervisor, self._memory, self._attempt = supervisor, memory, attempt
         self._log, self._limits = log, limits
         self._messages, theirs = socket.socketpair()
+        self.began_s = time.monotonic()  # before it does: this process may be interrupted
         with theirs:
             supervisor.start(theirs, memory)
         self._unread = bytearray()
@@ -80,7 +81,6 @@ class OwnProcess:
         self.n_received = 0
         self.most_s = inf
         """The most time for one answer, in seconds."""
-        self.began_s = time.monotonic()
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -29,7 +30,8 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TIMINGS, Fact
-from sil.workers.executor import Attempt, tried
+from sil.workers import own_process
+from sil.workers.executor import FIRST, Attempt, tried
 from sil.world.guard.faults import (
     CAN_BE_JUDGED,
     KEEPS_TO_MEMORY,
@@ -163,6 +165,20 @@ NEW = [
 def test_what_it_does_to_its_own_process_changes_no_fact(name: str, tmp_path: Path) -> None:
     found, good = (facts_under(each, tmp_path, PATIENT).drop("scheduler") for each in (name, "Good"))
     assert found.equals(good)
+
+
+class Interrupted:
+    """The process that a supervisor has started may answer before the testbed goes on."""
+
+    def start(self, *given: Any) -> None:
+        self.answers_s = time.monotonic()
+
+
+def test_no_answer_comes_before_its_process_has_begun() -> None:
+    supervisor: Any = Interrupted()
+    memory: Any = None
+    process = own_process.OwnProcess(supervisor, memory, None, None, FIRST)
+    assert process.began_s <= supervisor.answers_s
 
 
 LONG_JOBS = Replay(
