@@ -50,6 +50,9 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
         is_number = re.fullmatch(r"\d+(\.\d+)?", at) is not None
         now_s = second_of_log(f"{at}s" if is_number else at, known.policy.log.clock)
     present = Present.of(known, now_s, len(known.start_s) if at is None else None)
+    if not len(present.jobs):
+        name = known.policy.log.name
+        raise UserError(f"{name}: no job has been submitted at {at}; give a later time with --at")
     if asked.submit is not None:
         if of_log.horizon is not None:
             raise UserError("--horizon has no effect beside --submit; leave one of them out")

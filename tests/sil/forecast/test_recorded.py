@@ -199,6 +199,7 @@ def test_the_command_lists_jobs_that_wait_and_with_all_those_that_run(here: Path
     assert predict("--all").stdout.count("runs") == 2
     assert "30_2" in predict("--job", "30_2").stdout
     assert "job 5 neither runs nor waits then" in predict("--job", "5").stderr
+    assert "no job has been submitted at 2020-01-01" in predict("--at", "2020-01-01").stderr
     found = json.loads(predict("--json").stdout)["jobs"]
     assert [one["job"] for one in found] == ["20", "21", "22", "23", "30_1", "30_2"]
 
