@@ -15,6 +15,7 @@ from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from tests.commands import sil, succeeded, the_sentence
+from tests.sil.slurm.installed import needs_slurm
 
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports", "here")
 
@@ -106,6 +107,17 @@ def test_a_replay_an_experiment_and_python_write_the_same_trace(scheduler: str) 
     assert events >= {Fact.NODES_DRAINED, Fact.NODES_RESERVED, Fact.JOB_INELIGIBLE, Fact.JOB_ELIGIBLE}
     without = facts(LOG, schedulers=[scheduler])
     assert not without.filter(event=Fact.RUN_STARTED).equals(found.filter(event=Fact.RUN_STARTED))
+
+
+@needs_slurm
+@pytest.mark.long
+def test_slurms_controller_gets_the_same_commands_accounts_and_qualities_as_in_a_replay() -> None:
+    outage = EVENTS.replace("[[drain]]", "[[outage]]")
+    Path("outage.toml").write_text(outage + OF_JOBS)
+    found = facts(LOG, events="outage.toml", schedulers=["slurm"])
+    log = api.read_log("sacct.txt", nodes="lab.toml")
+    assert found.equals(api.replay(log, "slurm", events="outage.toml").trace("slurm"))
+    assert found.filter(event=Fact.MACHINE_DOWN).height == 1
 
 
 def test_the_past_of_a_site_in_a_database_has_its_accounts_qualities_and_longest_times() -> None:
