@@ -15,7 +15,8 @@ ALLOWED = {
     "scheduler": {"cython", "numpy", "scipy", "scheduler"},
     "site_db": {
         "numpy",
-        "pyarrow",
+        "backports",
+        "compression",  # in the place of backports from Python 3.14 on
         "sqlalchemy",
         "alembic",
         "pydantic",

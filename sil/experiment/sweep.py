@@ -10,14 +10,13 @@ from math import inf
 from pathlib import Path
 
 import polars as pl
-import pyarrow.parquet as pq
 
 from sil.outcome.metrics import faults
 from sil.report.listing import file_name
 from sil.runs.scenario import Scenario
 from sil.runs.simulation import RunKey
 from sil.trace.facts import SCHEMAS, Fact, RunTables
-from sil.trace.reading import difference, unpacked_table
+from sil.trace.reading import difference
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Attempt, Item
 from sil.workers.runner import Runner
@@ -135,8 +134,7 @@ def _packed(tables: RunTables) -> Packed:
 def _table(packed: Packed, kind: str) -> pl.DataFrame:
     if kind not in packed and kind != "facts":  # which every run has
         return pl.DataFrame(schema=SCHEMAS[kind])
-    with pq.ParquetFile(BytesIO(packed[kind])) as file:
-        table = unpacked_table(file)
+    table = pl.read_parquet(packed[kind])
     if differs := difference(table, SCHEMAS[kind]):
         raise ValueError(differs)
     return table

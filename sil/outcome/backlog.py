@@ -195,7 +195,7 @@ def backlog_metrics(facts: pl.DataFrame, spans: pl.DataFrame, description: RunDe
         arrived = of_run.filter(pl.col("event") == Fact.JOB_ARRIVED)
         queues = arrived.select("job", partition="queue").unique("job", keep="first").sort("job")
         backlog = Backlog(capacities, queues)
-        backlog.add(FactColumns.of(of_run, COLUMNS))
+        backlog.add(FactColumns(of_run.select(COLUMNS)))
         found = backlog.metrics(begins_s, ends_s, computing_s)
         known = OF_A_BACKLOG if has_nodes else OF_A_BACKLOG[-1:]
         rows.append((*run, *(found.get(key) if key in known else None for key in OF_A_BACKLOG)))

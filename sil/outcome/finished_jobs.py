@@ -183,7 +183,7 @@ def jobs_in(
     """The rows of `batsim_jobs`, in order of job id, of all facts of a replay. `log` has the columns job and
     estimate_s, in order of arrival."""
     jobs = FinishedJobs(log.select("job", requested_time="estimate_s"), JobsFor.TABLE_AT_THE_END)
-    jobs.add(FactColumns.of(facts, COLUMNS))
+    jobs.add(FactColumns(facts.select(COLUMNS)))
     return batsim_jobs(jobs.rest(), cut, bound_s=bound_s)
 
 

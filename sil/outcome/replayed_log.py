@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from scheduler.messages import counted
 from sil.outcome import finished_jobs
@@ -80,7 +79,7 @@ class ReplayedLog:
         self._backlog = _backlog(log, measured)
         self._bound_s = log.bound_s
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, table: pl.DataFrame) -> None:
         """Add the next facts, with at least these COLUMNS."""
         facts = FactColumns(table)
         self._invariants.add(facts)

@@ -19,7 +19,7 @@ from sil.report.listing import json_text
 from site_db.files.access import digest, no_link, regular
 
 ORIGIN = "origin.json"
-LIBRARIES = ("numpy", "scipy", "polars", "pyarrow")
+LIBRARIES = ("numpy", "scipy", "polars")
 COMMAND = "sil"
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from scheduler.core.arrays import MIN_SIZE
@@ -60,7 +59,7 @@ class ReplayPart(NamedTuple):
     """A part of a replay: its facts (as in a trace), what makes the table of its decisions (MEASURED_SCHEMA),
     and how many jobs have arrived by its end."""
 
-    facts: pa.Table
+    facts: pl.DataFrame
     decisions: Callable[[], pl.DataFrame]
     n_arrived: int
 

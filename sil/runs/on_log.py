@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
@@ -33,8 +32,8 @@ from sil.settings.events_file import events_in
 from sil.settings.files import package_version, paths, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, Engine, Replaying, ReplaySettings
-from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, as_frame, of_run, timings_frame, trace_stream
-from sil.trace.stream import COMPATIBLE, CsvStream, ParquetStream
+from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
+from sil.trace.stream import CsvStream, ParquetStream
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog
@@ -135,7 +134,7 @@ class Replay(ReplaySettings):
         ):
             replayed = self._replayed(scheduler, jobs.write, folder)
 
-            def take_facts(facts: pa.Table) -> None:
+            def take_facts(facts: pl.DataFrame) -> None:
                 trace.write(self.log.ids.added_to(facts))
                 replayed.add(facts)
 
@@ -151,9 +150,9 @@ class Replay(ReplaySettings):
 
     def results(self, scheduler: UnderTest, printed: Path, attempt: Attempt = FIRST) -> Results:
         """As `run`, without files. A scheduler in another process prints into the file `printed`."""
-        replayed, facts = self._replayed(scheduler), list[pa.Table]()
+        replayed, facts = self._replayed(scheduler), list[pl.DataFrame]()
 
-        def take(more: pa.Table) -> None:
+        def take(more: pl.DataFrame) -> None:
             facts.append(more)
             replayed.add(more)
 
@@ -163,15 +162,15 @@ class Replay(ReplaySettings):
             compiled = None if compiled is None else replace(compiled, columns=columns)
             self._carry_out(scheduler, compiled, take, printed, attempt._replace(report=FIRST.report))
             replayed.end()
-            return replayed.results(lambda: as_frame(facts, COLUMNS))
+            return replayed.results(lambda: pl.concat(facts).select(COLUMNS))
 
     def facts(self, scheduler: UnderTest, printed: Path, attempt: Attempt = FIRST) -> pl.DataFrame:
         """The facts of the replay under a scheduler, as in its trace, which is not written. For `printed` see
         `results`."""
-        facts: list[pa.Table] = []
+        facts: list[pl.DataFrame] = []
         unheard = attempt._replace(report=FIRST.report)
         self._carry_out(scheduler, self.compiled(scheduler), facts.append, printed, unheard)
-        return as_frame(facts)
+        return pl.concat(facts)
 
     def _replayed(
         self, scheduler: UnderTest, on_jobs: OnJobs | None = None, folder: Path | None = None
@@ -189,7 +188,7 @@ class Replay(ReplaySettings):
         self,
         scheduler: UnderTest,
         compiled: CompiledReplay | None,
-        on_facts: Callable[[pa.Table], None],
+        on_facts: Callable[[pl.DataFrame], None],
         printed: Path,
         attempt: Attempt,
         on_decisions: Callable[[pl.DataFrame], None] | None = None,
@@ -212,7 +211,7 @@ class Replay(ReplaySettings):
             decisions.clear()
 
         def pass_on(table: pl.DataFrame) -> None:
-            on_facts(of_run(table, *run).to_arrow(compat_level=COMPATIBLE))
+            on_facts(of_run(table, *run))
             pass_decisions()
 
         follow, most_mb = partial(self._follow, scheduler), self.memory_limit_mb

@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-import pyarrow as pa
 
 from sil.trace.held import HELD
 from sil.trace.log_ids import LOG_ID
@@ -170,13 +169,6 @@ class RunTables(NamedTuple):
         return cls(
             **{name: tables.get(name, pl.DataFrame(schema=schema)) for name, schema in SCHEMAS.items()}
         )
-
-
-def as_frame(facts: Sequence[pa.Table], columns: Sequence[str] = (*SCHEMA,)) -> pl.DataFrame:
-    """Some columns of facts, one table after the other."""
-    frame = pl.from_arrow(pa.concat_tables(facts).select(columns))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
 
 
 def of_run(

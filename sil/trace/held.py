@@ -7,54 +7,58 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from scheduler.core.arrays import Flags, Ints, Ints2
 from scheduler.model import Share
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import Interval, NodeSet
-from sil.trace.stream import Schema, arrow_schema
+from sil.trace.stream import Schema
 
-MACHINES = pl.List(pl.Struct({"first": pl.Int32, "last": pl.Int32}))
-SHARES = pl.List(pl.Struct({"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int64}))
+_FIELDS: dict[str, dict[str, type[pl.DataType]]] = {
+    "machines": {"first": pl.Int32, "last": pl.Int32},
+    "shares": {"node": pl.Int32, "chunks": pl.Int32, "gpus": pl.Int64},
+}
 """The GPUs are the bits of a number: bit k is set for GPU k."""
-HELD: Schema = {"machines": MACHINES, "shares": SHARES}
-_ARROW = arrow_schema(HELD)
+HELD: Schema = {name: pl.List(pl.Struct(fields)) for name, fields in _FIELDS.items()}
 
 Intervals = tuple[Interval, ...]
 T = TypeVar("T")
 
 
-def arrow_column(name: str, ends: Ints, numbers: Ints2, is_given: Flags | None = None) -> pa.LargeListArray:
+def lists(name: str, ends: Ints, numbers: Ints2, is_given: Flags) -> pl.Expr:
     """A column of HELD. The k-th list ends before row `ends[k + 1]` of `numbers`; it is null unless it
     `is_given`."""
-    kind = _ARROW.field(name).type
-    fields = list(kind.value_type)
-    arrays = [pa.array(numbers[:, k].astype(field.type.to_pandas_dtype())) for k, field in enumerate(fields)]
-    is_null = None if is_given is None else pa.array(~is_given)
-    lists = pa.StructArray.from_arrays(arrays, fields=fields)
-    return pa.LargeListArray.from_arrays(pa.array(ends), lists, type=kind, mask=is_null)
+    fields = enumerate(_FIELDS[name].items())
+    records = pl.DataFrame([pl.Series(field, numbers[:, k]).cast(kind) for k, (field, kind) in fields])
+    rows = pl.int_ranges(pl.lit(pl.Series(ends[:-1])), pl.lit(pl.Series(ends[1:])))
+    of_all = pl.lit(records.to_struct().implode()).first()
+    return of_all.list.gather(pl.when(pl.lit(pl.Series(is_given))).then(rows)).alias(name)
 
 
 def column(name: str, cells: Sequence[Sequence[Sequence[Any]] | None]) -> pl.Series:
     """A column of HELD, from intervals or shares."""
     ends = np.cumsum([0, *(len(cell or ()) for cell in cells)])
-    width = len(_ARROW.field(name).type.value_type)
+    width = len(_FIELDS[name])
     records: Iterable[Sequence[Any]] = chain.from_iterable(filter(None, cells))
     if name == "shares":
         records = ((node, chunks, sum(1 << gpu for gpu in {*gpus})) for node, chunks, gpus in records)
     numbers = np.fromiter(chain.from_iterable(records), np.int64).reshape(-1, width)
     is_given = np.array([cell is not None for cell in cells], np.bool_)
-    return pl.Series(name, arrow_column(name, ends, numbers, is_given))
+    return pl.select(lists(name, ends, numbers, is_given)).to_series()
+
+
+def records_in(column: pl.Series) -> pl.DataFrame:
+    """The records of all lists of a column of HELD, one after the other."""
+    return column.explode(empty_as_null=False, keep_nulls=False).struct.unnest()
 
 
 def machines_of(ends: Ints, nodes: Ints) -> tuple[Ints, Ints2]:
-    """The intervals of the nodes of each list, which ends as in `arrow_column`."""
+    """The intervals of the nodes of each list, which ends as in `lists`."""
     n_lists, begin = len(ends) - 1, int(nodes.min(initial=0))
     width = int(nodes.max(initial=0)) - begin + 2  # so that no interval goes on in the next list
     keys = np.sort(np.repeat(np.arange(n_lists), np.diff(ends)) * width + (nodes - begin))
@@ -76,13 +80,8 @@ def shares_in(shares: pl.Series) -> list[tuple[Share, ...] | None]:
 
 
 def _tuples(column: pl.Series, made: Callable[..., T]) -> list[tuple[T, ...] | None]:
-    lists = column.rechunk().to_arrow()
-    records = tuple(map(made, *(field.to_pylist() for field in lists.values.flatten())))
-    ends, is_valid = lists.offsets.to_pylist(), lists.is_valid().to_pylist()
-    return [
-        records[begin:end] if is_given else None
-        for (begin, end), is_given in zip(pairwise(ends), is_valid, strict=True)
-    ]
+    records = map(made, *(field.to_list() for field in records_in(column)))
+    return [None if n is None else tuple(islice(records, n)) for n in column.list.len()]
 
 
 # Equal ones are one object: the garbage collector would traverse all of a long trace.
@@ -118,7 +117,7 @@ N_GPUS = pl.col("shares").list.eval(pl.element().struct.field("gpus").bitwise_co
 
 
 def machines_from_text(texts: pl.Expr) -> pl.Expr:
-    """A column of MACHINES, with nulls in place of what is no number."""
+    """Machines as a column of HELD, with nulls in place of what is no number."""
     ends = pl.element().str.splitn("-", 2).struct
     first, last = (ends.field(name).cast(pl.Int32, strict=False) for name in ("field_0", "field_1"))
     interval = pl.struct(
@@ -128,7 +127,7 @@ def machines_from_text(texts: pl.Expr) -> pl.Expr:
 
 
 ALLOCATED = machines_from_text(pl.col("allocated_resources"))
-"""The column of a jobs.csv as MACHINES."""
+"""The column of a jobs.csv as one of HELD."""
 
 
 def shares_text(shares: Sequence[Share]) -> str:

@@ -10,11 +10,9 @@ from numbers import Integral
 import numpy as np
 import polars as pl
 import polars.selectors as cs
-import pyarrow as pa
 
 from scheduler import UserError
 from scheduler.messages import counted, printable
-from sil.trace.stream import COMPATIBLE
 from site_db.files.formats import is_whole
 from site_db.files.input_errors import MAX_VALUE
 
@@ -65,15 +63,15 @@ class LogIds:
         numbers = ", ".join(map(str, others[:5]))
         return [f"{counted(len(others), 'other job')} of this id: {numbers}."] if others else []
 
-    def added_to(self, facts: pa.Table) -> pa.Table:
+    def added_to(self, facts: pl.DataFrame) -> pl.DataFrame:
         """Facts with the column LOG_ID."""
         if not self.differ:
             return facts
         numbers, ids = self._sorted
-        jobs = np.asarray(facts["job"].combine_chunks().fill_null(-1))
+        jobs = facts["job"].fill_null(-1).to_numpy()
         places = np.searchsorted(numbers, jobs).clip(max=len(numbers) - 1)
         found = pl.Series(places).set(pl.Series(numbers[places] != jobs), None)
-        return facts.append_column(LOG_ID, ids.gather(found).to_arrow(compat_level=COMPATIBLE))
+        return facts.with_columns(ids.gather(found))
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pl.Series]:

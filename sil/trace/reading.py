@@ -11,8 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError
@@ -138,7 +136,7 @@ def trace_file(path: Path) -> Path:
     )
 
 
-DAMAGED = (OSError, UnicodeDecodeError, pa.ArrowException, PolarsError, PanicException)
+DAMAGED = (OSError, UnicodeDecodeError, PolarsError, PanicException)
 """What reading a damaged Parquet file raises."""
 
 
@@ -161,11 +159,11 @@ def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({
     """A Parquet file of a results folder. Raises NoTrace unless its columns are those of `schema`, and maybe
     of `optional`, and InvalidFile for more values than there may be memory for: a small file can have many,
     since equal ones are stored once."""
-    with reading(path), pq.ParquetFile(path) as file:
-        parts = map(file.metadata.row_group, range(file.metadata.num_row_groups))
-        n_values = sum(part.column(k).num_values for part in parts for k in range(part.num_columns))
-        Memory(path).take(BYTES_OF_A_VALUE * n_values)
-        table = _of_this_version(unpacked_table(file))
+    with reading(path):
+        lazy = pl.scan_parquet(path, glob=False)
+        n_rows = lazy.select(pl.len()).collect().item()
+        Memory(path).take(BYTES_OF_A_VALUE * n_rows * len(lazy.collect_schema()))
+        table = _of_this_version(lazy.collect())
     there = {name: kind for name, kind in optional.items() if name in table.columns}
     if (differs := difference(table, {**schema, **there})) is not None:
         raise NoTrace(
@@ -189,20 +187,12 @@ def difference(table: pl.DataFrame, schema: Schema) -> str | None:
     return None if [*there] == [*schema] else "the columns are in another order"
 
 
-def unpacked_table(file: pq.ParquetFile) -> pl.DataFrame:
-    """The table in a Parquet file. Raises DAMAGED. Arrow's reader refuses what makes that of Polars panic,
-    which prints."""
-    table = pl.from_arrow(file.read())
-    assert isinstance(table, pl.DataFrame)
-    return table
-
-
 def _description(path: Path) -> dict[str, Any]:
     """What is in the metadata of a trace. Raises NoTrace."""
     with reading(path):
-        metadata = pq.read_metadata(path).metadata or {}
+        metadata = pl.read_parquet_metadata(path)
     try:
-        found = json.loads(metadata[METADATA_KEY.encode()])
+        found = json.loads(metadata[METADATA_KEY])
     except (KeyError, ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

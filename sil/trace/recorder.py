@@ -15,8 +15,9 @@ from scheduler.node_request import Node
 from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
 from sil.trace.held import HELD, column, intervals_in, request_text, shares_in
+from sil.trace.stream import ROWS
 
-CHUNK = 65_536
+CHUNK = ROWS
 """The number of facts per table of a trace that is written during the run."""
 
 _POSITION = "position"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from queue import Full, Queue
 from types import TracebackType
 from typing import IO, Self
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.compute  # which fills Arrow's registry of functions, before a thread looks one up
-import pyarrow.parquet as pq
+from polars.io.plugins import register_io_source
 
 from site_db.files.access import no_link, regular
 from site_db.files.formats import FORMULA, NUMBER
@@ -41,35 +41,32 @@ def read_csv(path: Path, kinds: Kinds, columns: Sequence[str] | None = None) -> 
 
 
 Schema = Mapping[str, pl.DataType | type[pl.DataType]]
-COMPATIBLE = pl.CompatLevel.oldest()
-"""The compatibility level of the types of columns in files."""
-
-
-def arrow_schema(schema: Schema) -> pa.Schema:
-    """The schema of tables as they are written."""
-    return pl.DataFrame(schema=schema).to_arrow(compat_level=COMPATIBLE).schema
 
 
 class _Stream(ABC):
-    """A thread writes a part while the next one is produced; its errors are raised by the next part or at the
-    end. The file is `NAME.unfinished` until the block ends without an exception."""
+    """A thread writes a table while the next one is produced; its errors are raised by a later table, or at
+    the end. The file is `NAME.unfinished` until the block ends without an exception."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._unfinished = no_link(path.with_name(f"{path.name}.unfinished"))
+        self._tables = Queue[pl.DataFrame | None](maxsize=1)
         self._thread = ThreadPoolExecutor(max_workers=1)
-        self._writing: Future[None] | None = None
+        self._writing = self._thread.submit(lambda: self._write_all(self._until_end()))
 
-    def _submit(self, write: Callable[[], None]) -> None:
-        self._wait()
-        self._writing = self._thread.submit(write)
+    def write(self, table: pl.DataFrame | None) -> None:
+        """Write a table; None is the end."""
+        while not self._writing.done():
+            with suppress(Full):
+                return self._tables.put(table, timeout=1.0)
+        return self._writing.result()
 
-    def _wait(self) -> None:
-        if self._writing is not None:
-            self._writing.result()
+    def _until_end(self) -> Iterator[pl.DataFrame]:
+        while (table := self._tables.get()) is not None:
+            yield table
 
     @abstractmethod
-    def _close(self) -> None: ...
+    def _write_all(self, tables: Iterator[pl.DataFrame]) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -78,48 +75,36 @@ class _Stream(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._wait()
+            self.write(None)
+            self._writing.result()
         finally:
             self._thread.shutdown()
-            self._close()
         if error is None:
             self._unfinished.replace(self._path)
 
 
-_SOUGHT = ["time_s", "job"]
-"""Columns with statistics, by which readers pass over row groups."""
+ROWS = 65_536
+"""The rows of a row group, which readers pass over by its statistics."""
 
 
 class ParquetStream(_Stream):
-    """Writes tables of one schema one after the other; each becomes a row group."""
+    """Writes tables of one schema one after the other."""
 
     def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:
+        self._schema, self._metadata = dict(schema), dict(metadata or {})
         super().__init__(path)
-        self._schema = arrow_schema(schema).with_metadata(dict(metadata or {}))
-        names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
-        self._writer = pq.ParquetWriter(
-            self._unfinished, self._schema, compression="zstd", use_dictionary=names, write_statistics=_SOUGHT
+
+    def _write_all(self, tables: Iterator[pl.DataFrame]) -> None:
+        source = register_io_source(lambda *_: tables, schema=self._schema, validate_schema=True)
+        source.sink_parquet(
+            self._unfinished, compression_level=1, row_group_size=ROWS, metadata=self._metadata
         )
-
-    def write(self, table: pl.DataFrame | pa.Table) -> None:
-        arrow = table.to_arrow(compat_level=COMPATIBLE) if isinstance(table, pl.DataFrame) else table
-        self._submit(lambda: self._writer.write_table(arrow))
-
-    def _close(self) -> None:
-        self._writer.close()
 
 
 class CsvStream(_Stream):
     """Writes tables with the same columns one after the other, the first one even if it is empty."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._file = self._unfinished.open("wb")
-        self._has_header = False
-
-    def write(self, table: pl.DataFrame) -> None:
-        has_header, self._has_header = self._has_header, True
-        self._submit(lambda: write_csv(table, self._file, include_header=not has_header))
-
-    def _close(self) -> None:
-        self._file.close()
+    def _write_all(self, tables: Iterator[pl.DataFrame]) -> None:
+        with self._unfinished.open("wb") as file:
+            for k, table in enumerate(tables):
+                write_csv(table, file, include_header=k == 0)

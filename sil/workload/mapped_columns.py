@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import Any
 
+import numpy as np
 import polars as pl
-import pyarrow as pa
 
 
 class Pages:
@@ -35,12 +35,10 @@ class ColumnFiles(ExitStack):
     def __init__(self, schema: Mapping[str, Any]) -> None:
         super().__init__()
         self._schema = schema
-        self._n = 0
         self._files = [self.enter_context(TemporaryFile()) for _ in schema]  # noqa: SIM115
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add at least one row, without nulls."""
-        self._n += len(rows)
         for name, file in zip(self._schema, self._files, strict=True):
             file.write(rows[name].to_numpy().data)
 
@@ -50,7 +48,6 @@ class ColumnFiles(ExitStack):
         for (name, kind), file in zip(self._schema.items(), self._files, strict=True):
             file.flush()
             maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-            of_kind = pl.Series(dtype=kind).to_arrow().type
-            array = pa.Array.from_buffers(of_kind, self._n, [None, pa.py_buffer(maps[-1])])
-            columns[name] = pl.from_arrow(array)
+            of_kind = pl.Series(dtype=kind).to_numpy().dtype
+            columns[name] = pl.Series(np.frombuffer(maps[-1], of_kind))
         return pl.DataFrame(columns), Pages(*maps)

@@ -11,11 +11,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import lzma
 import os
 import shlex
 import stat
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from errno import EINVAL
@@ -25,6 +23,7 @@ from typing import cast
 
 from scheduler import UserError
 from site_db.files.formats import (
+    DAMAGED,
     ELSE_LATIN_1,
     AsUtf8,
     compression_of,
@@ -248,7 +247,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise InvalidFile(f"{path}: there is no such file") from None
-    except (EOFError, lzma.LZMAError, zlib.error) as error:
+    except DAMAGED as error:
         raise _not_decompressed(path, error) from None
     except OSError as error:
         if error.errno is None:

@@ -9,11 +9,20 @@ import gzip
 import lzma
 import re
 import shlex
+import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import cast
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdError, ZstdFile
+else:
+    from backports.zstd import ZstdError, ZstdFile
+
+DAMAGED = (EOFError, lzma.LZMAError, zlib.error, ZstdError)
+"""What decompressing a damaged file raises, besides an OSError without a number."""
 
 SUFFIXES = (".gz", ".bz2", ".xz", ".lzma", ".zst")
 """The suffixes of compressed files."""
@@ -39,20 +48,14 @@ class Compression:
         return f"the file is in the format {self.name}, {what} with: {unpacking}"
 
 
-def _zstd(raw: BufferedReader) -> BufferedIOBase:
-    import pyarrow as pa  # takes time to load
-
-    return cast(BufferedIOBase, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"))
-
-
 _PARQUET_AS_CSV = """python3 -c 'import polars, sys; print(polars.read_parquet(sys.argv[1]).write_csv())'"""
 _FORMATS = (
     Compression("gzip", b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), "gzip -dc"),
     Compression("bzip2", b"BZh", lambda raw: bz2.BZ2File(raw), "bzip2 -dc"),
     Compression("xz", b"\xfd7zXZ\0", lambda raw: lzma.LZMAFile(raw), "xz -dc"),  # noqa: SIM115
     Compression("lzma", b"\x5d\0\0", lambda raw: lzma.LZMAFile(raw), "xz -dc"),  # noqa: SIM115
-    Compression("zstd", b"\x28\xb5\x2f\xfd", _zstd, "zstd -dc --long=31"),
-    Compression("zstd", b"\x50\x2a\x4d\x18", _zstd, "zstd -dc --long=31"),
+    Compression("zstd", b"\x28\xb5\x2f\xfd", lambda raw: ZstdFile(raw), "zstd -dc --long=31"),
+    Compression("zstd", b"\x50\x2a\x4d\x18", lambda raw: ZstdFile(raw), "zstd -dc --long=31"),
     Compression("zip", b"PK\x03\x04", None, "unzip -p"),
     Compression("zip", b"PK\x05\x06", None, "unzip -p"),
     Compression("7z", b"7z\xbc\xaf\x27\x1c", None, "7z x -so"),

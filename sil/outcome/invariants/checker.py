@@ -77,7 +77,7 @@ def first_violation(facts: pl.DataFrame, capacity: Capacity) -> Violation | None
     is_long = len(facts) >= LONG
     invariants = Invariants(capacity, is_long)
     if is_long:
-        invariants.add(FactColumns.of(facts, ROW))
+        invariants.add(FactColumns(facts.select(ROW)))
     return invariants.first_violation(lambda: facts)
 
 

@@ -189,7 +189,7 @@ def test_each_job_starts_when_it_does_in_a_small_version_of_slurms_policies(
     expected = {job.number: job.start_s for job in case.jobs if not job.is_refused}
     assert starts_of(facts) == expected
     priorities = PrioritiesAtStart(log)
-    priorities.add(FactColumns.of(facts, facts.columns))
+    priorities.add(FactColumns(facts))
     if expected:
         found = priorities.of(pl.DataFrame({"job_id": [*expected]}))["priority"].to_list()
         assert found == [-job.order[1] for job in case.jobs if not job.is_refused]

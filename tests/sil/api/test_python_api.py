@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -355,7 +354,17 @@ sil.replay(log, Divides, progress=False)
 TABLE = {"submit_s": [0.0, 60.0, 60.0], "run_s": [30.0, 90.0, 0.5], "processors": [1, 2, 2]}
 
 
-@pytest.mark.parametrize("made", [dict, pl.DataFrame, pa.table])
+class ArrowTable:
+    """A table of another library, which is handed over through Arrow's interface."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = pl.DataFrame(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("made", [dict, pl.DataFrame, ArrowTable])
 def test_a_table_is_a_log(made: Any) -> None:
     table = {**TABLE, "user": ["ann", "bob", "ann"], "colour": [1, 2, 3]}
     log = sil.log_from(made(table), 4)

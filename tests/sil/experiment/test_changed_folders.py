@@ -8,7 +8,6 @@ from errno import EACCES, EISDIR, ENAMETOOLONG, ENOENT, ENOSPC, ENOTDIR, EROFS, 
 from pathlib import Path
 
 import polars as pl
-import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -76,7 +75,6 @@ def test_two_replays_do_not_write_into_one_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        pa.ArrowKeyError("No function registered with name: take"),
         pl.exceptions.ComputeError("of Polars"),
         pl.exceptions.PanicException("of Polars"),
         ZeroDivisionError("division by zero"),

@@ -47,7 +47,6 @@ from sil.runs.under_test import UnderTest, resolve
 from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.held import MACHINES_AS_TEXT, column
-from sil.trace.stream import COMPATIBLE
 from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.processes import Processes
 from sil.workload.job_log import SCHEMA, JobLog
@@ -481,7 +480,7 @@ def test_a_trace_written_in_parts_that_breaks_an_invariant_is_checked_as_a_whole
     for is_long, n in product([False, True], [1, 3, 100]):
         replayed = ReplayedLog(log, "easy", may_be_late=False, is_long=is_long)
         for part in broken.iter_slices(n):
-            replayed.add(part.to_arrow(compat_level=COMPATIBLE))
+            replayed.add(part)
         replayed.end()
         found.append(replayed.results(lambda: broken))
     (results,) = {str(each) for each in found}
@@ -507,7 +506,7 @@ def test_what_is_said_of_jobs_is_the_same_in_parts_of_any_size_and_without_a_tab
     for on_jobs, n in product([None, lambda jobs: None], [1, 3, 100]):
         replayed = ReplayedLog(log_of(THREE, 3), "easy", may_be_late=False, is_long=False, on_jobs=on_jobs)
         for part in facts.iter_slices(n):
-            replayed.add(part.to_arrow(compat_level=COMPATIBLE))
+            replayed.add(part)
         replayed.end()
         found.add((str(replayed.statistics.metrics), replayed.results(lambda: facts).refused))
     ((_, refused),) = found

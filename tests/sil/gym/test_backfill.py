@@ -118,7 +118,7 @@ def facts_of(env: Backfill, policy: Callable[[Seen], int], log: JobLog) -> pl.Da
     replays = env._batch._replays  # type: ignore[attr-defined]
     # The facts are handed over, since the next step would overwrite them.
     tables = [facts_table(replays[0].hand_over(), names, (0, 0, "p")) for _ in played(env, policy)]
-    found = pl.concat([pl.DataFrame(pl.from_arrow(table)) for table in tables])
+    found = pl.concat(tables)
     return found.select(*FACT_SCHEMA)
 
 

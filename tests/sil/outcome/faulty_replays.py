@@ -23,7 +23,6 @@ from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.runs.compiled import CompiledReplay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Estimates
-from sil.trace.facts import as_frame
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.world.core.engine import Stuck
 from sil.world.core.loop import Loop
@@ -212,7 +211,7 @@ def _found(log: JobLog, scheduler: str, bug: Bug | None) -> str | None:
     is_out = False
     with bug.seeded() if bug else nullcontext():
         try:
-            facts.extend(as_frame([chunk.facts]) for chunk in replay.chunks(log.jobs, (0, 0, scheduler)))
+            facts.extend(chunk.facts for chunk in replay.chunks(log.jobs, (0, 0, scheduler)))
         except Stuck:
             pass
         except IndexError:

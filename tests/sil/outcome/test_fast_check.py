@@ -264,7 +264,7 @@ def spoilt_traces(draw: st.DrawFn) -> tuple[Capacity, list[Row]]:
 def is_clean(facts: pl.DataFrame, capacity: Capacity, chunk: int) -> bool:
     check = CleanTrace(capacity.n_machines, capacity.nodes, capacity.site_resources)
     for part in facts.iter_slices(chunk):
-        check.add(FactColumns.of(part, ROW))
+        check.add(FactColumns(part.select(ROW)))
     return check.is_clean()
 
 

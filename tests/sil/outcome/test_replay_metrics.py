@@ -96,7 +96,7 @@ def test_metrics_of_a_replay_equal_their_definitions(engine: str, bound_s: float
 
 def facts(*rows: tuple[float, Fact, int | None, int | None, int | None, int | None]) -> FactColumns:
     schema = {name: FACT_SCHEMA[name] for name in ("time_s", "event", "job", "run", "resource", "tasks")}
-    return FactColumns.of(pl.DataFrame(rows, schema, orient="row"), list(schema))
+    return FactColumns(pl.DataFrame(rows, schema, orient="row"))
 
 
 ROWS = (

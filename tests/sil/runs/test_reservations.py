@@ -286,7 +286,7 @@ def test_a_plug_in_sees_what_fits_where_no_reservation_is_in_the_way() -> None:
 
 def checked(facts: pl.DataFrame) -> str | None:
     follower = KeptFromNodes([f"n{k}" for k in range(1, 5)])
-    follower.add(FactColumns.of(facts, COLUMNS))
+    follower.add(FactColumns(facts.select(COLUMNS)))
     return None if follower.violation is None else follower.violation.message
 
 

@@ -15,7 +15,7 @@ from scheduler.model import Share
 from scheduler.node_request import Gpus, Request
 from scheduler.node_set import NodeSet
 from sil.trace.facts import Fact
-from sil.trace.held import MACHINES_AS_TEXT, arrow_column, column, intervals_in, machines_of, shares_in
+from sil.trace.held import MACHINES_AS_TEXT, column, intervals_in, lists, machines_of, shares_in
 from sil.trace.reading import NoTrace, read_facts
 from tests.builders import earlier, trace
 
@@ -37,7 +37,10 @@ def test_the_intervals_of_nodes_are_those_of_node_sets_and_have_their_text(sets:
     machines = column("machines", [each.intervals for each in expected])
     assert intervals_in(machines) == [each.intervals for each in expected]
     assert machines.to_frame().select(MACHINES_AS_TEXT).to_series().to_list() == [*map(str, expected)]
-    assert arrow_column("machines", ends, numbers).to_pylist() == machines.to_list()
+    assert (
+        pl.select(lists("machines", ends, numbers, np.ones(len(sets), np.bool_))).to_series().to_list()
+        == machines.to_list()
+    )
 
 
 REQUEST = Request(2, gpus=Gpus(2), site_resources={"matlab": 1})
