@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING
 
 from scheduler.messages import counted
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
-from sil.settings.experiment_file import GridValue
-from sil.settings.files import SCHEDULER, all_sources, package_version, scheduler_source, source_hash
-from sil.settings.foreign_code import module_spec
+from sil.settings.files import (
+    SCHEDULER,
+    all_sources,
+    module_spec,
+    package_version,
+    scheduler_source,
+    source_hash,
+)
 from sil.trace.facts import RunDescription
 
 if TYPE_CHECKING:
-    from sil.runs.scenario import Scenario  # loads much that a replay does not need
+    from sil.runs.scenario import Scenario  # which load much that a replay does not need
+    from sil.settings.experiment_file import GridValue
 
 
 def describe(scenario: Scenario) -> RunDescription:

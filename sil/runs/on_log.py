@@ -28,7 +28,6 @@ from sil.runs.node_events import changes_of, unable
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import GuardTable, check_decision_cost
-from sil.settings.events_file import events_in
 from sil.settings.files import package_version, paths, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, Engine, Replaying, ReplaySettings
@@ -85,7 +84,11 @@ class Replay(ReplaySettings):
         """As `of`, with the events of files. Raises UserError for settings, events and schedulers that do not
         suit the log."""
         check_for_logs(schedulers, log.cluster is not None)
-        log, events = events_in(paths(settings.events), log)
+        events = Events()
+        if settings.events:
+            from sil.settings.events_file import events_in  # takes time to load
+
+            log, events = events_in(paths(settings.events), log)
         replay = cls.of(log, settings, events=events)
         check_decision_cost(replay.decision_cost)
         replay.check(schedulers)

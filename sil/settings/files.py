@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import scheduler
@@ -21,6 +23,13 @@ FIXTURES = _INSTALLED if _INSTALLED.is_dir() else _PACKAGE.parent / "fixtures"
 """Inside the installed package, or at the top of a checkout."""
 LOG = ".swf"
 RUN_BY = {"experiments": "sil run", "plans": "sil plan"}
+
+
+def module_spec(name: str, folder: str | None) -> ModuleSpec | None:
+    """How a process that looks for modules in `folder` after all others finds one without a dot in its name.
+    Imports nothing."""
+    found = find_spec(name)
+    return found if found is not None or folder is None else PathFinder.find_spec(name, [folder])
 
 
 def built_in(kind: str) -> dict[str, Path]:

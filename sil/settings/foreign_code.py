@@ -8,8 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,18 +102,11 @@ def is_foreign(name: str) -> bool:
     return not is_built_in or any(":" in value for value in given.values() if isinstance(value, str))
 
 
-def module_spec(name: str, folder: str | None) -> ModuleSpec | None:
-    """How a process that looks for modules in `folder` after all others finds one without a dot in its name.
-    Imports nothing."""
-    found = find_spec(name)
-    return found if found is not None or folder is None else PathFinder.find_spec(name, [folder])
-
-
 def _described(name: str) -> str:
     """The name, and for a module where it would be loaded from."""
     module = name.partition(":")[0].partition(".")[0].strip()
     try:
-        found = None if name.startswith("batsim") else module_spec(module, os.getcwd())
+        found = None if name.startswith("batsim") else files.module_spec(module, os.getcwd())
     except (ImportError, ValueError, AttributeError, OSError):
         found = None
     return name if found is None or not found.origin else f"{name} ({found.origin})"

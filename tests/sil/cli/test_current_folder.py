@@ -10,7 +10,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
-from sil.settings.foreign_code import module_spec
+from sil.settings.files import module_spec
 from tests.commands import in_a_process
 
 LOOKED_FOR = (
