@@ -155,8 +155,8 @@ def main() -> None:
     # Looking for plugins reads the metadata of all packages that are installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Millions of objects that a command makes are not cyclic and live for long: looking through them as often
-    # as by default costs a tenth of the time of an import of accounting.
-    gc.set_threshold(100_000, 20, 50)
+    # as by default costs a tenth of the time of an import of accounting. Loading a command makes 150,000.
+    gc.set_threshold(250_000, 20, 50)
     _print_all_letters()
     remember_interrupts()
     try:

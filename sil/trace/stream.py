@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import polars as pl
+from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
 from site_db.files.access import no_link, regular
@@ -52,7 +55,7 @@ class _Stream(ABC):
         self._unfinished = no_link(path.with_name(f"{path.name}.unfinished"))
         self._tables = Queue[pl.DataFrame | None](maxsize=1)
         self._thread = ThreadPoolExecutor(max_workers=1)
-        self._writing = self._thread.submit(lambda: self._write_all(self._until_end()))
+        self._writing = self._thread.submit(self._write_until_end)
 
     def write(self, table: pl.DataFrame | None) -> None:
         """Write a table; None is the end."""
@@ -64,6 +67,15 @@ class _Stream(ABC):
     def _until_end(self) -> Iterator[pl.DataFrame]:
         while (table := self._tables.get()) is not None:
             yield table
+
+    def _write_until_end(self) -> None:
+        try:
+            self._write_all(self._until_end())
+        except (OSError, PolarsError) as error:
+            if (of_system := re.search(r"\(os error (\d+)\)", str(error))) is None:
+                raise
+            number = int(of_system[1])  # which is in the text only
+            raise OSError(number, os.strerror(number), str(self._unfinished)) from error
 
     @abstractmethod
     def _write_all(self, tables: Iterator[pl.DataFrame]) -> None: ...
