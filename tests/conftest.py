@@ -85,7 +85,7 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Experiments and replays write no report.html, which would take longer than a small one itself; those of
     tests marked `reads_report` do, and their charts are checked against the schema of Vega-Lite."""
     if request.node.get_closest_marker("reads_report") is None:
-        for module in ("sil.experiment.run", "sil.planning.page", "sil.studies.page"):
+        for module in ("sil.experiment.run", "sil.planning.page", "sil.rehearsal.page", "sil.studies.page"):
             import_module(module)  # now, so that none of them keeps what is replaced
         monkeypatch.setattr("sil.report.replay.page.replay_page", lambda replayed, analysis: None)
         monkeypatch.setattr("sil.report.page.write_page", lambda path, page: None)

@@ -20,6 +20,7 @@ import sil
 from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA, Fact
 from site_db.site_file.importing import read_site_file
 from tests.commands import in_a_process
+from tests.sil.rehearsal.known_site import made
 from tests.sil.slurm.installed import missing
 from tests.test_architecture import PACKAGES, all_files, nodes
 
@@ -28,6 +29,7 @@ README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PYTHON_PAGE = DOCS / "how-to" / "python.md"
 SLURM_PAGE = DOCS / "how-to" / "slurm.md"
+VALIDATION_PAGE = DOCS / "how-to" / "validate.md"
 LEARNING_PAGE = DOCS / "how-to" / "reinforcement-learning.md"
 API_PAGE = DOCS / "reference" / "api.md"
 FILES_PAGE = DOCS / "reference" / "files.md"
@@ -69,6 +71,8 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         pytest.skip(f"without Slurm: {why}")
     for path in (*ROOT.glob("fixtures/etc/*"), *ROOT.glob("fixtures/logs/*")):
         shutil.copy(path, tmp_path)
+    if document == VALIDATION_PAGE:
+        made(tmp_path)
     ran = 0
     for language, text in blocks(document):
         named = re.match(r"# (\S+\.\w+)\n", text)

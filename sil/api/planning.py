@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,14 @@ from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, Watch, answer_questions, fault_texts
 from sil.planning.effects import classes_frame, options_frame
+from sil.planning.options import AS_IT_IS
 from sil.planning.page import as_dict, plan_page, write_page
 from sil.planning.plan_file import Plan, read_plan
+from sil.rehearsal.uses import Use
+from sil.rehearsal.verdicts import cited
 from sil.report.origin import record_origin, sha256_sums
+from sil.report.page import Notice
+from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.under_test import Find, among, by_name, resolve
 from sil.settings import files
 from sil.settings.experiment_file import changed
@@ -36,6 +41,7 @@ def plan(
     *,
     schedulers: object = None,
     site: str | None = None,
+    validation: str | Path | None = None,
     folder: str | Path | None = None,
     call: Calling,
     trust: bool = False,
@@ -46,6 +52,7 @@ def plan(
     * `plan`: a plan file, or the name of a built-in one ("five-offers", "gpu-nodes").
     * `schedulers`: as for `replay`; by default those of the file.
     * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file.
+    * `validation`: the folder of a `sil validate` at the site.
     * `folder`: where finished runs are stored, so that a call with the same folder resumes an interrupted
       plan and repeats no run.
     {call}
@@ -59,6 +66,7 @@ def plan(
     given = None if schedulers is None else by_name(schedulers)
     settings["schedulers"] = None if given is None else tuple(given)
     asked = Asked.of(str(plan), site, settings, None if trust else refuse("give trust=True"))
+    asked = replace(asked, validation=validation)
     if folder is not None:
         make_usable(Path(folder))
     find = among(given or {}, isolated=True)
@@ -82,6 +90,7 @@ class Asked:
     path: Path
     address: Address | None
     inputs: Mapping[str, str]
+    validation: str | Path | None = None
 
     @classmethod
     def of(cls, name: str, site: str | None, settings: Mapping[str, Any], consent: Ask | None) -> Asked:
@@ -106,7 +115,17 @@ class Asked:
         """Answer the plan; runs are stored in the `folder`. Raises UserError and AllAtFault."""
         prepared = Prepared(self.plan, self.path, self.address, find)
         with Store(None if folder is None else folder / RUNS) as store:
-            return answer_questions(prepared, Runner(executor, store, on_progress), watch)
+            found = answer_questions(prepared, Runner(executor, store, on_progress), watch)
+        return replace(found, validated=self._validated(prepared, find))
+
+    def _validated(self, prepared: Prepared, find: Find) -> Notice | None:
+        """What a validation says of the site; None if there is none, and the jobs are not of its past."""
+        scenario = None if prepared.site is None else prepared.site.scenario(AS_IT_IS)
+        is_past = self.plan.history is not None or (self.plan.log is not None and scenario is not None)
+        if not isinstance(scenario, NodesScenario) or not (is_past or self.validation):
+            return None
+        schedulers = [find(name) for name in self.plan.schedulers]
+        return cited(self.validation, scenario.cluster, schedulers, [Use.PURCHASES])
 
 
 class PlanAnswers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +49,7 @@ def plan(
 
     consent = None if overrides.trust else ask_in_terminal
     asked = Asked.of(plan_file, overrides.site or None, overrides.changes, consent)
+    asked = replace(asked, validation=overrides.validation)
     folder = out_folder or default_folder("plan", asked.plan.name)
     make_usable(folder)
     try:
@@ -89,6 +91,6 @@ def _show(answers: Answers) -> None:
     if answers.model:
         for line in (assumptions.forecast(answers), *assumptions.modelled(answers)):
             console.print_line(line)
-    for sentence in assumptions.caveats(answers):
+    for sentence in (*([answers.validated.text] if answers.validated else ()), *assumptions.caveats(answers)):
         console.print_note(sentence)
     console.print_line("\n", console.styled(recommendation.recommendation(answers), "bold"))

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(OfPart, Replaying):
-    """Which jobs are replayed, and how."""
+    """Which jobs are replayed, and how.
+
+    * `validation`: Folder of a `sil validate` at the site: says how good such replays are.
+    """
+
+    validation: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +96,12 @@ def replay(
     check_decision_cost(how.decision_cost)
     (chosen,), schedulers = _read([log], names, how)
     _print_notes([chosen], schedulers, how, Varied(load=[how.load or 1.0], estimates=[how.estimates]))
+    if chosen.charged or how.validation is not None:
+        from sil.rehearsal.uses import Use
+        from sil.rehearsal.verdicts import cited
+
+        uses = Use.WAITS, Use.UTILISATION, Use.MEANS
+        console.print_note(cited(how.validation, chosen.cluster, schedulers, uses).text)
     analysis.check(chosen.span_s / 86_400)
     if how.events and how.load is not None:
         raise UserError(

@@ -59,9 +59,13 @@ def rehearse(
 def validate(
     *,
     accounting: Annotated[
-        Path,
-        Option(metavar="FILE", help="Accounting, as printed by sacct; see `sil db import-sacct --help`."),
-    ],
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Accounting, as printed by sacct; see `sil db import-sacct --help`. Default: the jobs that "
+            "the database of --site has recorded.",
+        ),
+    ] = None,
     scheduler: Annotated[
         str, Option(help="fcfs, sjf, easy, easy_sjbf, conservative, 'slurm: slurm.conf', or your own.")
     ] = "easy",
@@ -74,8 +78,8 @@ def validate(
 
     Starts, waits, order and utilisation are compared with what happened, with intervals, and there is a
     verdict for each use: mean waits, utilisation, choosing between settings, purchases, and the waits of
-    each partition, account and QOS. Writes validation.html, verdicts.json, starts.csv and the results of
-    `sil replay`.
+    each partition, account and QOS. Writes validation.html, starts.csv, the results of `sil replay`, and
+    verdicts.json, which `sil replay` and `sil plan` cite (--validation).
     """
     from sil.rehearsal.run import validated
     from sil.runs.under_test import notes_on_slurm

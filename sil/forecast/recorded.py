@@ -17,7 +17,7 @@ from sil.rehearsal.submissions import HowSubmitted
 from sil.runs.under_test import UnderTest
 from sil.settings.log_events import Events
 from sil.site.logs import LogFile
-from sil.workload.accounting import default_limit_s, job_numbers, jobs_of, log_of
+from sil.workload.accounting import RecordedJobs, default_limit_s, job_numbers, jobs_of, log_of
 from sil.workload.job_log import MIN_S
 from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
@@ -52,7 +52,8 @@ def recorded(path: Path, how: LogFile, cluster: SiteNodes, scheduler: UnderTest)
     held = [n for n, job in open_.items() if job.line in ineligible and "dependency" not in options[n]]
     options |= {number: {**options[number], "hold": True} for number in held}
     tally.remarked = {what: ids for what, ids in tally.remarked.items() if ids and what != UNFINISHED}
-    log = log_of(path.name, [_as_run(job, now_s, cluster) for job in jobs], tally, cluster, how)
+    as_run = [_as_run(job, now_s, cluster) for job in jobs]
+    log = log_of(RecordedJobs(path.name, as_run, tally), cluster, how)
     of_held = f"not eligible to start before --events releases them: {counted(len(held), 'waiting job')}"
     log = replace(
         log,

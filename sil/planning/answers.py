@@ -19,6 +19,7 @@ from sil.planning.ranking import Criteria, Effect, OptionRanking, rank_options
 from sil.planning.runs import GoalNeverMeasured, OptionSamples, RefusedShares
 from sil.planning.searches import BestBuy, Size, best_buy, purchases, size
 from sil.planning.sites import OnLog, OnSite
+from sil.report.page import Notice
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve
 from sil.settings.replays import NONE
@@ -94,6 +95,7 @@ class Answers:
     * `loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at the
       beginning. After `indispensable` retirements, the site could not carry the forecast.
     * `faults` are those of schedulers without answers; `without_effect`, sentences on offers and policies.
+    * `validated` says what a validation of the site is good for.
     * Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the jobs of
       which weeks are drawn.
     """
@@ -110,6 +112,7 @@ class Answers:
     model: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     log: JobLog | None = None
+    validated: Notice | None = None
 
     def left_out(self) -> Iterator[tuple[str, str, Option]]:
         """Each option that could not be compared, with its scheduler and question."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def as_dict(answers: Answers) -> dict[str, Any]:
     return {
         "recommendation": recommendation.recommendation(answers),
         "faults": fault_texts(answers.faults),
+        **({} if answers.validated is None else {"validation": asdict(answers.validated)}),
         "notes": list(assumptions.caveats(answers)),
         "assumptions": list(assumptions.assumptions(answers)),
         "options": options_frame(answers).to_dicts(),
@@ -67,6 +69,7 @@ def plan_page(answers: Answers) -> Page:
     faults = fault_texts(answers.faults)
     found = [Notice("fault", f"{fault}. It has no answers.", "Fault") for fault in faults]
     found += [Notice("answer", recommendation.recommendation(answers))]
+    found += [answers.validated] if answers.validated is not None else []
     known = Part(items=list(assumptions.caveats(answers)))
     notes = [Section("What is not settled or left out", parts=[known])] if known.items else []
     assumed = Part(items=list(assumptions.assumptions(answers)))

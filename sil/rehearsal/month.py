@@ -23,7 +23,7 @@ from sil.runs.node_events import notes_on
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
 from sil.settings.log_events import Events
 from sil.settings.reservations_file import with_reservations
-from sil.workload.accounting import job_numbers, jobs_of, log_of
+from sil.workload.accounting import RecordedJobs, job_numbers, log_of
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
@@ -31,7 +31,6 @@ from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
-from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.reader import ELIGIBLE, RESERVED, heterogeneous
 from site_db.jobs.sacct.times import unix_times, zone_named
 from site_db.site_file.cluster import SiteNodes
@@ -197,7 +196,7 @@ class Arrivals(StrEnum):
 
 
 def month_of(
-    path: Path,
+    recorded: RecordedJobs,
     cluster: SiteNodes,
     rules: Rules,
     done: OperatorsActs,
@@ -205,13 +204,12 @@ def month_of(
     warm_up_days: float = 0.0,
     arrivals: Arrivals = Arrivals.AS_SUBMITTED,
 ) -> Month:
-    """The jobs of accounting, of which those count that were submitted `since` a time, after a warm-up, and
-    what operators have `done`. Raises UserError."""
-    tally, zone = Tally(), zone_named(rules.time_zone)
-    jobs = jobs_of(path, tally, rules, RAN | {RUNNING})
+    """The jobs that are recorded, of which those count that were submitted `since` a time, after a warm-up,
+    and what operators have `done`. Raises UserError."""
+    jobs, tally, name = [*recorded.jobs], recorded.tally, recorded.name
     if since is not None and since.tzinfo is None:
-        since = since.replace(tzinfo=zone)
-    period = RehearsalPeriod.of(jobs, since, warm_up_days, path)
+        since = since.replace(tzinfo=zone_named(rules.time_zone))
+    period = RehearsalPeriod.of(jobs, since, warm_up_days, name)
     begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
@@ -227,11 +225,11 @@ def month_of(
     else:
         events = as_submitted(how, numbered, of_begun, tally)
     tally.remarked = {remark: ids for remark, ids in tally.remarked.items() if ids}
-    log = log_of(path.name, jobs, tally, cluster, rules)
+    log = log_of(replace(recorded, jobs=jobs), cluster, rules)
     runs = _runs(numbered, lambda job: job.line not in begun and job.submitted_unix_s >= period.counts_from_s)
     if not runs["counts"].any():
         raise UserError(
-            f"{path}: no job arrived after {since or 'the first one had ended'}; give a longer log"
+            f"{name}: no job arrived after {since or 'the first one had ended'}; give a longer log"
         )
     causes = dict(_by_number(numbered, tally.remarked))
     if late := frozenset(number for number, job in numbered.items() if job.line in waited):
@@ -246,7 +244,7 @@ def month_of(
         users.setdefault(job.reservation, {})[job.user] = None
     events = replace(done.events(log, users), arrays=events.arrays, options=events.options)
     if how is None:
-        log = with_reservations(log, events, path)
+        log = with_reservations(log, events, Path(name))
         log = replace(log, notes=(*log.notes, *notes_on(events)))
     warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
     return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0))

@@ -19,6 +19,7 @@ from sil.rehearsal.sections import (
     usage_table,
 )
 from sil.rehearsal.uses import Use
+from sil.rehearsal.verdicts import VERDICTS
 from sil.report.listing import json_text
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, write_page
 from sil.report.tables import duration_text, signed_duration
@@ -27,7 +28,7 @@ from site_db.files.access import no_link
 
 PAGES = {False: "validation.html", True: "rehearsal.html"}
 """Without variants, and with some."""
-VERDICTS, STARTS = "verdicts.json", "starts.csv"
+STARTS = "starts.csv"
 MAX_SETTINGS = 5
 """The most settings that are named in a sentence."""
 _BACKFILLED = "Backfilling: Total backfilled jobs (since last stats cycle start)"

@@ -28,7 +28,7 @@ MAX_OF_A_KIND = 12
 
 
 SENTENCES = {
-    Use.JOBS: "The month reproduces: compare variants job by job and by their means.",
+    Use.JOBS: "The month reproduces: compare settings job by job and by their means.",
     Use.MEANS: "The month reproduces on average: compare means of many jobs, not single jobs.",
     Use.NONE: "The month does not reproduce: a comparison says what the scheduler would do with these jobs, "
     "not what that month would have been.",

@@ -22,6 +22,7 @@ from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
 from sil.rehearsal.month import COLUMNS, Arrivals, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
+from sil.rehearsal.verdicts import Subject
 from sil.report.analysis import Analysis
 from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
@@ -29,13 +30,16 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, controllers, schedulers_for_logs, with_releases
 from sil.settings.replays import Rehearsing
 from sil.site.logs import Validating, read_nodes_of
+from sil.site.past import recorded_past
 from sil.slurm.queries import STATEMENTS, ControllerReport
 from sil.trace.reading import DAMAGED
 from sil.workers.executor import Executor, Listener
+from sil.workload.accounting import recorded_in
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
 from site_db.files.access import no_link, read_text
 from site_db.files.input_errors import remedy
+from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.times import zone_named
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
@@ -52,7 +56,8 @@ def rehearsed(
     now, *others = confs
     cluster, rules = read_nodes_of(now), Rules(time_zone=how.time_zone)
     done = OperatorsActs.beside(now, zone_named(how.time_zone))
-    month = month_of(accounting, cluster, rules, done, how.since, how.warm_up_days)
+    recorded = recorded_in(accounting, rules, RAN | {RUNNING})
+    month = month_of(recorded, cluster, rules, done, how.since, how.warm_up_days)
     names = [present(now), f"{present(now)}{AGAIN}"]
     names += variants(now, others, how.to or (), how.settings or ())
     schedulers = with_releases(schedulers_for_logs(names, with_requests=True))
@@ -61,14 +66,15 @@ def rehearsed(
 
 
 def validated(
-    accounting: Path, how: Validating, scheduler: str
+    accounting: Path | None, how: Validating, scheduler: str
 ) -> tuple[Month, Replay, tuple[UnderTest, ...]]:
-    """The recorded jobs, their replay, and the scheduler. Slurm's controller also gets what was submitted
-    with them, and what operators did, if files beside its slurm.conf say so. Raises UserError."""
+    """The jobs that accounting, or else the database of the site, has recorded, their replay, and the
+    scheduler. Slurm's controller also gets what was submitted with them, and what operators did, if files
+    beside its slurm.conf say so. Raises UserError."""
     cluster = how.cluster
     if cluster is None or not cluster.nodes:
         nodes = remedy("; name the nodes with {}", ("--nodes", "slurm.conf"), ("--site", "DATABASE#SITE"))
-        raise UserError(f"{accounting}: recorded jobs are replayed on the nodes of their site{nodes}")
+        raise UserError(f"recorded jobs are replayed on the nodes of their site{nodes}")
     schedulers = schedulers_for_logs([scheduler], with_requests=True)
     programs, conf = controllers(schedulers), None if how.nodes is None else Path(how.nodes)
     conf = programs[0].path if programs else conf
@@ -76,7 +82,13 @@ def validated(
     done, arrivals = (
         (done, Arrivals.AS_SUBMITTED) if programs else (done.on(cluster.nodes), Arrivals.WHEN_ELIGIBLE)
     )
-    month = month_of(accounting, cluster, how, done, how.since, how.warm_up_days, arrivals)
+    if accounting is not None:
+        recorded = recorded_in(accounting, how, RAN | {RUNNING})
+    elif how.site is not None:
+        recorded = recorded_past(how.site, cluster)
+    else:
+        raise UserError("what happened is not given; name --accounting FILE, or a --site that recorded it")
+    month = month_of(recorded, cluster, how, done, how.since, how.warm_up_days, arrivals)
     replay = Replay(month.log, events=month.events, slurm_statements=bool(programs))
     return month, replace(replay, reasons=how.reasons, slurm_step_s=how.slurm_step_s), schedulers
 
@@ -132,6 +144,7 @@ class RehearsalFile(BaseModel):
     causes: dict[str, list[int]]
     begun: list[int]
     processors: int
+    subject: Subject
 
 
 class JobsVerdict(StrEnum):
@@ -188,6 +201,7 @@ class Rehearsal:
     said: Mapping[str, ControllerReport]
     """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
+    subject: Subject
 
     @property
     def differing(self) -> pl.DataFrame:
@@ -204,7 +218,13 @@ class Rehearsal:
 
     def as_dict(self) -> dict[str, Any]:
         """The results as a JSON object."""
-        return {"reproduction": self.reproduction.as_dict(), "variants": [v.as_dict() for v in self.variants]}
+        return {
+            "log": self.replayed.described["log"],
+            "jobs": self.reproduction.all.jobs,
+            "subject": self.subject.model_dump(),
+            "reproduction": self.reproduction.as_dict(),
+            "variants": [variant.as_dict() for variant in self.variants],
+        }
 
 
 def rehearse(
@@ -224,31 +244,37 @@ def rehearse(
     )
 
 
+@dataclass(frozen=True)
 class Recording(Listener):
     """Passes progress on, and writes what was recorded as soon as there are results to compare it with."""
 
-    def __init__(self, month: Month, schedulers: Sequence[UnderTest], out: Path, listener: Listener) -> None:
-        self._month, self._out, self._listener = month, out, listener
-        self._names = [scheduler.label for scheduler in schedulers]
+    month: Month
+    schedulers: Sequence[UnderTest]
+    out: Path
+    listener: Listener
 
     def progressed(self, done: int, total: int | None) -> None:
-        self._listener.progressed(done, total)
+        self.listener.progressed(done, total)
 
     def notify(self, sentence: str) -> None:
-        self._listener.notify(sentence)
+        self.listener.notify(sentence)
 
     def finished(self, scheduler: str) -> None:
         """Pass on the results of the first scheduler only."""
-        if scheduler != self._names[0]:
+        month, present = self.month, self.schedulers[0]
+        if scheduler != present.label:
             return
-        month = self._month
-        month.runs.write_parquet(no_link(self._out / RECORDED))
+        month.runs.write_parquet(no_link(self.out / RECORDED))
         causes = {cause: sorted(jobs) for cause, jobs in month.causes.items()}
         found = RehearsalFile(
-            schedulers=self._names, causes=causes, begun=sorted(month.begun), processors=month.log.processors
+            schedulers=[each.label for each in self.schedulers],
+            causes=causes,
+            begun=sorted(month.begun),
+            processors=month.log.processors,
+            subject=Subject.of(month.log.cluster, present),
         )
-        no_link(self._out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
-        self._listener.finished(scheduler)
+        no_link(self.out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
+        self.listener.finished(scheduler)
 
 
 def reproduced(out: Path) -> Reproduction:
@@ -265,7 +291,7 @@ def reproduced(out: Path) -> Reproduction:
 
 def read_rehearsal(out: Path) -> Rehearsal:
     """The results in a folder. Raises UserError."""
-    replayed, found = read(out), reproduced(out)
+    described, replayed, found = _described(out), read(out), reproduced(out)
     # Where all jobs are refused, the results have no jobs.
     ran = {
         name: replayed.jobs[name] if name in replayed.jobs else read_jobs_csv(out / file_name(name) / JOBS)
@@ -273,13 +299,13 @@ def read_rehearsal(out: Path) -> Rehearsal:
         if statistics
     }
     replayed = replace(replayed, jobs=ran)
-    present, *others = [name for name in _described(out).schedulers if name in ran]
+    present, *others = [name for name in described.schedulers if name in ran]
     said = {name: said for name in ran if (said := _said(out / file_name(name) / STATEMENTS))}
     again, names = f"{present}{AGAIN}", [name for name in others if not name.endswith(AGAIN)]
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
     ]
-    return Rehearsal(present, found, variants, said, replayed)
+    return Rehearsal(present, found, variants, said, replayed, described.subject)
 
 
 def _variant(

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scheduler.managers.eligibility import JobArray
@@ -24,33 +26,11 @@ from site_db.jobs.sacct.reader import (
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.output import limit_s
 
-_SHORT = {
-    "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus",
-    "H": "hold", "I": "immediate", "J": "job-name", "K": "kill-command", "L": "licenses", "M": "clusters",
-    "N": "nodes", "O": "overcommit", "Q": "quiet", "S": "core-spec", "W": "wait", "a": "array", "b": "begin",
-    "c": "cpus-per-task", "d": "dependency", "e": "error", "h": "help", "i": "input", "k": "no-kill",
-    "m": "distribution", "n": "ntasks", "o": "output", "p": "partition", "q": "qos", "s": "oversubscribe",
-    "t": "time", "w": "nodelist", "x": "exclude",
-}  # fmt: skip
-_SWITCHES = """contiguous disable-stdout-job-summary exclusive get-user-env help hold hurry ignore-pbs
-    kill-on-bad-exit label no-allocate no-kill no-requeue nice overcommit oversubscribe parsable preserve-env
-    pty quiet reboot requeue share spread-job stepmgr test-only unbuffered use-min-nodes verbose wait"""
-_WITHOUT_VALUE = frozenset(_SWITCHES.split())
-"""Options whose value, if they have any, follows =."""
-_MODELLED = {
-    "dependency": "dependency",
-    "licenses": "licenses",
-    "nodelist": "nodes",
-    "exclude": "excluded_nodes",
-    "wckey": "wckey",
-}
-"""Options with a value, and what `Submission` calls them."""
-_OTHERS = """core-spec hint mincpus prefer segment sockets-per-node spread-job switches thread-spec
-    threads-per-core use-min-nodes"""
-BY_SBATCH = frozenset(_OTHERS.split())
-"""Options with which only `sbatch` itself can submit."""
-NOT_MODELLED = frozenset(("bb", "bbf", "cluster-constraint", "deadline", "delay-boot", "reboot"))
-"""Options that decide when or where a job starts, too."""
+_OPTIONS = tomllib.loads(Path(__file__).with_name("sbatch.toml").read_text())
+_SHORT, _MODELLED = _OPTIONS["short"], _OPTIONS["modelled"]
+_WITHOUT_VALUE, BY_SBATCH, NOT_MODELLED = (
+    frozenset(_OPTIONS[name]) for name in ("without_value", "by_sbatch", "not_modelled")
+)
 
 
 class Submitted(NamedTuple):

@@ -184,9 +184,11 @@ class PlanOverrides(Overrides):
     """What a command changes of a plan.
 
     * `budget`: Override the budget in the file.
+    * `validation`: Folder of a `sil validate` at the site: says whether it is good enough for purchases.
     """
 
     budget: float | None = None
+    validation: Annotated[str | None, Setting(metavar="FOLDER")] = None
 
     @property
     def changes(self) -> dict[str, Any]:

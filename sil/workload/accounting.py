@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
-from math import ceil, inf
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -67,13 +68,6 @@ def times_of(
     return run_s, max(limit_s, run_s)
 
 
-def longest_under(cluster: SiteNodes) -> Callable[[Claimant, frozenset[str]], float]:
-    """The longest time limit that the policy allows a job in some partitions; infinite without a policy."""
-    if cluster.policy is None:
-        return lambda who, within: inf
-    return Claims(cluster.policy, tuple(cluster.nodes.values())).longest_s
-
-
 def sentences(notes: Counter[str]) -> list[str]:
     """A sentence for each kind of repair, with its number of jobs."""
     return [f"{counted(n, 'job')} {repair}" for repair, n in notes.items()]
@@ -95,14 +89,32 @@ def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
     QOS. Local times are of the rules' time zone. What is not modelled, or not declared by
     the cluster, is ignored, and counted in the notes. Raises InvalidFile with file and line.
     """
+    return log_of(recorded_in(path, rules), cluster, rules)
+
+
+def recorded_in(path: Path, rules: Rules, states: Container[str] = RAN) -> RecordedJobs:
+    """The jobs of accounting in some states (`jobs_of`). Raises InvalidFile."""
     tally = Tally()
-    return log_of(path.name, jobs_of(path, tally, rules), tally, cluster, rules)
+    return RecordedJobs(path.name, jobs_of(path, tally, rules, states), tally)
 
 
-def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNodes, rules: Rules) -> JobLog:
-    """As `read_accounting`, of `jobs` in order of submission, with their tally."""
-    requests, occupancy, most_s = LoggedRequests(cluster), Occupancy(), longest_under(cluster)
+@dataclass(frozen=True)
+class RecordedJobs:
+    """Jobs in order of submission, with the tally of their rows. `requests_at` makes what they request of a
+    cluster."""
+
+    name: str
+    jobs: Sequence[LoggedJob]
+    tally: Tally
+    requests_at: Callable[[SiteNodes], LoggedRequests] = LoggedRequests
+
+
+def log_of(recorded: RecordedJobs, cluster: SiteNodes, rules: Rules) -> JobLog:
+    """As `read_accounting`, of jobs that are recorded."""
+    jobs, tally = recorded.jobs, recorded.tally
+    requests, occupancy, claims = recorded.requests_at(cluster), Occupancy(), None
     if cluster.policy is not None:
+        claims = Claims(cluster.policy, tuple(cluster.nodes.values()))
         tally.remarked.pop(QUALITY, None)  # QOS are modelled
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
@@ -110,12 +122,12 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         within, who = partitions_of(job), Claimant(job.user, job.account, job.qos)
-        within_s = most_s(who, within)
-        run_s, limit_s = times_of(used_s, job.time_limit_s, within, cluster, rules, notes, within_s)
+        most_s = inf if claims is None else claims.longest_s(who, within)
+        run_s, limit_s = times_of(used_s, job.time_limit_s, within, cluster, rules, notes, most_s)
         which = requests.count(job)
         occupancy.add(job)
         if which not in cpus:  # in whole cores
-            cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
+            cpus[which] = requests.cpus(job)
         user = users.setdefault(job.user, len(users))
         whom = charged.setdefault(Charged(job.account, job.qos), len(charged))
         submit_s = job.submitted_unix_s - origin_s
@@ -126,7 +138,7 @@ def log_of(name: str, jobs: Sequence[LoggedJob], tally: Tally, cluster: SiteNode
             failed.append(number)
     of_jobs = (*sentences(notes), *tally.remarks(), *requests.ignored(), *requests.never_fit())
     return log_on_nodes(
-        name,
+        recorded.name,
         rows,
         cluster,
         requests.all,

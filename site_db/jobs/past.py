@@ -26,6 +26,7 @@ class PastJob(NamedTuple):
     account: str
     qos: str
     submitted_unix_s: float
+    started_unix_s: float
     run_s: float
     time_limit_s: float | None
 
@@ -37,7 +38,7 @@ def past_jobs(session: Session, site_id: int, site: str, days: float | None = No
     there = (*observed(site_id), JobRow.ended_unix_s.is_not(None), ran)
     run_s = JobRow.ended_unix_s - JobRow.started_unix_s
     of_user = (UserRow.name, JobRow.queue, JobRow.account, JobRow.qos)
-    columns = (JobRow.number, JobClassRow.name, *of_user, JobRow.submitted_unix_s)
+    columns = (JobRow.number, JobClassRow.name, *of_user, JobRow.submitted_unix_s, JobRow.started_unix_s)
     found = _of_last(session, days, there, *columns, run_s, JobRow.time_limit_s)
     if not found:
         raise UserError(

@@ -121,6 +121,7 @@ class LoggedRequests:
         """Count one more job. Returns the place of its request in `all`."""
         place = self.place(job)
         self._counts[place] += 1
+        self._first[place] = self._first[place] or job.number
         return place
 
     def place(self, job: LoggedJob) -> int:
@@ -132,15 +133,24 @@ class LoggedRequests:
         size = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, of_site
         key = size, partitions, job.constraints, has_whole_nodes
         if key not in self._places:
-            self._places[key] = len(self.all)
             exclusive = has_whole_nodes or self._cluster.takes_whole_nodes(partitions)
             features, unknown = self._known_features(job)
             request = replace(self._request(tres, partitions, exclusive), features=features)
-            self.all.append(self._cluster.as_allocated(request))
-            self._counts.append(0)
-            self._first.append(job.number)
-            self._ignored.append((*self._undeclared(tres), *unknown, *self._bound(self.all[-1])))
+            request = self._cluster.as_allocated(request)
+            self.add(key, request, *self._undeclared(tres), *unknown, *self._bound(request))
         return self._places[key]
+
+    def add(self, key: object, request: Request, *ignored: str) -> None:
+        """Add a request by the key of its place, with sentences on what is ignored."""
+        self._places[key] = len(self.all)
+        self.all.append(request)
+        self._counts.append(0)
+        self._first.append("")
+        self._ignored.append(ignored)
+
+    def cpus(self, job: LoggedJob) -> int:
+        """The CPUs that a job keeps from others, in whole ones."""
+        return ceil(self._cluster.held(self.all[self.place(job)]).cpus)
 
     def ignored(self) -> Iterator[str]:
         """A sentence for each resource or feature that jobs request, and that neither the site nor a node has
@@ -182,7 +192,7 @@ class LoggedRequests:
         jobs: dict[str, tuple[int, str]] = {}
         for request, n, first in zip(self.all, self._counts, self._first, strict=True):
             why = self._cluster.unsatisfied(request)
-            if why is not None:
+            if why is not None and n:
                 before, first_of_all = jobs.get(why, (0, first))
                 jobs[why] = before + n, first_of_all
         for why, (n, first) in jobs.items():

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sil.rehearsal.month import Arrivals, Month, OperatorsActs, month_of
+from sil.workload.accounting import recorded_in
 from sil.workload.settings import Rules
+from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.slurm_conf import read_cluster
 
 CONF = """ClusterName=ours
@@ -76,4 +78,5 @@ def month(
     log, conf = written(folder, *rows)
     rules = Rules(time_zone="UTC")
     done = OperatorsActs.beside(conf, UTC)
-    return month_of(log, read_cluster(conf), rules, done, since, warm_up_days, arrivals)
+    recorded = recorded_in(log, rules, RAN | {RUNNING})
+    return month_of(recorded, read_cluster(conf), rules, done, since, warm_up_days, arrivals)
