@@ -112,6 +112,9 @@ METRICS = (
     Metric("stops", "Stops for lack of memory", "", 1),
     Metric("local_slowdown", "Slowdown of local users", "", 3),
     Metric("tight_share", "Local users' time with too little CPU", "%", 2),
+    Metric("response_time", "Response time of local users", "ms", 0),
+    Metric("response_time_95", "Response time of local users, 95 %", "ms", 0),
+    Metric("late_share", "Responses to local users above 400 ms", "%", 2),
     Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
     Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
     Metric("refused_share", "Jobs refused", "%", 1),
@@ -168,6 +171,9 @@ OF_SOME_SITES = (
     "stops",
     "local_slowdown",
     "tight_share",
+    "response_time",
+    "response_time_95",
+    "late_share",
     "promised_share",
     "kept_share",
     "failed_share",
@@ -249,6 +255,9 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     local_users = tables.local_users.group_by(RUN).agg(
         local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
         tight_share=100.0 * pl.col("tight_share").mean(),
+        response_time=1e3 * pl.col("response_s").mean(),
+        response_time_95=1e3 * pl.col("response_95_s").mean(),
+        late_share=100.0 * pl.col("late_share").mean(),
     )
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     any_failed = bool(counts["failed"].sum())

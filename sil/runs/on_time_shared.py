@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import astuple
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -25,11 +26,12 @@ from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact, RunTables
 from sil.world.actual_runtimes import RandomStreams
-from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue
+from sil.world.events import AdvanceDue, ControlDue, EventQueue, LocalChanged, SampleDue
 from sil.world.failures import Hindrances
 from sil.world.harness import Handlers, World
-from sil.world.machines.time_shared import SharedMachines, Work
+from sil.world.machines.time_shared import SharedMachines, TimeSharedMachines, Work
 from sil.world.monitors import NodeMonitors
+from sil.world.processes.machines import ProcessMachines
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 
@@ -65,14 +67,19 @@ class TimeSharedSystem(SiteModel):
         self._cluster = cluster
         self._known = characterisation
         self._works = _works(cluster, jobs, characterisation, streams)
-        self._sampling_rng = streams.of("node monitors")
+        self._streams, self._sampling_rng = streams, streams.of("node monitors")
         if (load := cluster.local_load) is not None:
             self.changes = load.changes(cluster.memory_mb, streams.of("local users"))
         self._predictions: list[Prediction] = []
         self._nodes_with_users: set[int] = set()
 
-    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> SharedMachines:
-        self._machines = SharedMachines(self._cluster, self._works, events, self._note_stopped, hindrances)
+    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> TimeSharedMachines:
+        self._machines: TimeSharedMachines
+        given = self._cluster, self._works, events, self._note_stopped, hindrances
+        if self._cluster.in_detail is not None:
+            self._machines = ProcessMachines(*given, self._streams)
+        else:
+            self._machines = SharedMachines(*given)
         return self._machines
 
     @property
@@ -80,6 +87,7 @@ class TimeSharedSystem(SiteModel):
         return {
             LocalChanged: self._local_changed,
             ControlDue: lambda event: self._machines.control(event.node, self._clock.now_s),
+            AdvanceDue: lambda event: self._machines.advance(self._clock.now_s),
             SampleDue: lambda event: self._monitors.sample(event.node),
         }
 
@@ -132,7 +140,7 @@ class TimeSharedSystem(SiteModel):
             bounds_s = p.forecast.low_s, p.forecast.high_s
             predictions.append((*run, p.made_s, p.predictor, job, p.jobs_there, start_s, end_s, *bounds_s))
         responses = self._machines.local_responses(self._clock.now_s)
-        users = [(*run, r.node, r.slowdown, r.tight_share) for r in responses]
+        users = [(*run, *astuple(r)) for r in responses]
         return {
             "predictions": pl.DataFrame(predictions, schema=PREDICTIONS_SCHEMA, orient="row"),
             "local_users": pl.DataFrame(users, schema=LOCAL_USERS_SCHEMA, orient="row"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
+from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
@@ -25,6 +26,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.site_in_use import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
+from sil.world.processes.model import CpuScheduler, NodeModel, Traffic
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 
@@ -87,12 +89,25 @@ class TimeSharedScenario(Scenario):
             contract=self.nodes.contract,
             local_load=LocalUsers(**users.model_dump()) if users and users.share_of_nodes else None,
             sharing=Sharing(
-                table.sharing, coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead
+                "fluid" if table.sharing == "detailed" else table.sharing,
+                coscheduling_loss=table.coscheduling.loss,
+                overhead=table.coscheduling.overhead,
             ),
             sampling=Sampling(**table.monitors.model_dump()),
             run_to_run=self.spread,
             control_delay_s=table.coscheduling.control_delay_s,
+            in_detail=self._in_detail if table.sharing == "detailed" else None,
         )
+
+    @property
+    def _in_detail(self) -> NodeModel:
+        given = self.table.in_detail.model_dump()
+        traffic = {
+            name: {tasks: Traffic(*of) for tasks, of in sizes.items()}
+            for name, sizes in given.pop("traffic").items()
+        }
+        cpu_scheduler, coscheduler = given.pop("cpu_scheduler"), given.pop("coscheduler")
+        return NodeModel(CpuScheduler(cpu_scheduler), Coscheduler(coscheduler), **given, traffic=traffic)
 
     def predictors(self, host: Host, scheduler: InProcess, clock: Clock) -> dict[str, Predictor]:
         """The predictors that fit the scheduler, each with its own instance of it."""
@@ -110,6 +125,12 @@ class TimeSharedScenario(Scenario):
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()
+        unused = "coscheduling" if self.table.sharing == "detailed" else "in_detail"
+        if unused in self.table.model_fields_set:
+            yield (
+                f"the table shared_nodes.{unused} has no effect with sharing = '{self.table.sharing}': "
+                f"coscheduling is of the fluid model, in_detail of 'detailed'"
+            )
         for scheduler in self.schedulers:
             for label in self.table.predictors:
                 why = _why_not(scheduler, label)

@@ -45,6 +45,35 @@ class CoschedulingTable(Table):
     control_delay_s: NotNegative = 0.0
 
 
+class InDetailTable(Table):
+    """Nodes whose processes are simulated (`sharing = "detailed"`): the scheduler of the operating system and
+    the coscheduler CCS; how long a process that waits for a message spins before it blocks; costs of a
+    context switch and of reloading the caches; the period of CCS in user space, the CPU time of its samples
+    and of each process in one, and the time of its events; what paging and interactions cost; and messages.
+
+    * `traffic`: Messages and megabytes that each task sends, by job class and number of tasks; without, those
+      of the NAS benchmark of that name, or `message_bytes` each `message_every_s`.
+    """
+
+    cpu_scheduler: Literal["linux_2_4", "cfs"] = "linux_2_4"
+    coscheduler: Literal["none", "kernel", "kernel_without_dyn", "user_space", "user_space_without_dyn"] = (
+        "kernel"
+    )
+    spin_s: NotNegative = 0.0
+    switch_s: NotNegative = 3.8e-6
+    reload_s: NotNegative = 100e-6
+    period_s: float = Field(default=0.1, ge=0.001, strict=True)
+    sample_s: NotNegative = 0.5e-3
+    sample_each_s: NotNegative = 0.1e-3
+    event_s: NotNegative = 1e-3
+    bandwidth_mb_per_s: Positive = 12.5
+    paging: NotNegative = 10.0
+    interaction_s: float = Field(default=0.1, ge=0.001, strict=True)
+    message_every_s: float = Field(default=0.02, ge=1e-6, strict=True)
+    message_bytes: Count = 1460
+    traffic: dict[str, dict[Count, tuple[Count, NotNegative]]] = Field(default_factory=dict)
+
+
 class NodeMonitorsTable(Table):
     """Sampling, smoothing and failures of the monitors of local load."""
 
@@ -98,10 +127,11 @@ class SharedNodesTable(KindTable):
 
     scenario = "sil.runs.time_shared_scenario:TimeSharedScenario"
     cluster: str
-    sharing: Literal["fluid", "coupled", "by_mpl", "by_cpu"] = "fluid"
+    sharing: Literal["fluid", "coupled", "by_mpl", "by_cpu", "detailed"] = "fluid"
     tasks: dict[str, Annotated[tuple[Count, ...], Field(min_length=1)]] = Field(default_factory=dict)
     local_users: LocalUsersTable | None = None
     coscheduling: CoschedulingTable = CoschedulingTable()
+    in_detail: InDetailTable = InDetailTable()
     monitors: NodeMonitorsTable = NodeMonitorsTable()
     predictors: Annotated[tuple[Predictor, ...], Field(validate_default=True)] = ("aware",)
     limits: LimitsTable | None = None

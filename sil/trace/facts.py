@@ -144,6 +144,9 @@ LOCAL_USERS_SCHEMA: Schema = {
     "node": pl.Int32,
     "slowdown": pl.Float64,
     "tight_share": pl.Float64,
+    "response_s": pl.Float64,
+    "response_95_s": pl.Float64,
+    "late_share": pl.Float64,
 }
 """On time-shared nodes: the response of each node to its local users (`LocalResponse`)."""
 

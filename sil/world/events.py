@@ -100,6 +100,11 @@ class ControlDue(Event):
 
 
 @dataclass(slots=True)
+class AdvanceDue(Event):
+    """Nodes that are simulated in detail go on, once all else of the instant is done."""
+
+
+@dataclass(slots=True)
 class SampleDue(Event):
     """A node's monitor takes its next sample."""
 
@@ -144,7 +149,7 @@ _CHANGES = (MessageDue, StateChange, *_NODES, LocalChanged, ControlDue, SampleDu
 
 
 def _order(*kinds: type[AnyEvent]) -> Order:
-    return {kind: rank for rank, kind in enumerate(kinds)}
+    return {kind: rank for rank, kind in enumerate((*kinds, AdvanceDue))}
 
 
 DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobActedOn, JobGivenUp, RoundDue)

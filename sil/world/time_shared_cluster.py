@@ -14,6 +14,7 @@ from sil.world.actual_runtimes import Spread, Variation
 from sil.world.core.sharing import solve
 from sil.world.events import LocalChanged
 from sil.world.monitors import Sampling
+from sil.world.processes.model import NodeModel
 
 
 class NodeLoad(NamedTuple):
@@ -151,6 +152,8 @@ class TimeSharedCluster:
     """The distribution of execution times, relative to the time measured in isolation."""
     control_delay_s: float = 0.0
     """The delay with which the coscheduler stops and continues jobs."""
+    in_detail: NodeModel | None = None
+    """Nodes on which CCS and the processes themselves run; `sharing` and the delay are then not used."""
 
     @property
     def n_nodes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,12 +61,18 @@ class LocalResponse:
     """The slowdown of a node's local users while active: CPU time demanded by CPU time received.
 
     For `tight_share` of that time they received less than they demanded, because of the share that the social
-    contract guarantees to parallel tasks.
+    contract guarantees to parallel tasks. In detail, the slowdown is that of the response times of
+    interactions, and there is no such share.
     """
 
     node: int
     slowdown: float
-    tight_share: float
+    tight_share: float | None
+    mean_s: float | None = None
+    p95_s: float | None = None
+    late_share: float | None = None
+    """Of the response times of interactions, on nodes in detail: their mean, the value that 95 % do not
+    exceed, and the share of those above 400 ms."""
 
 
 @dataclass(slots=True)
@@ -96,7 +103,43 @@ class _Node:
         return [run for run in self.runs if not run.stopped]
 
 
-class SharedMachines(ExecutionModel):
+class TimeSharedMachines(ExecutionModel):
+    """Nodes that tasks share, in either model."""
+
+    def __init__(self, cluster: TimeSharedCluster, hindrances: Hindrances | None = None) -> None:
+        super().__init__(hindrances)
+        self._numbers = set(range(cluster.n_nodes))
+
+    def check(self, order: DispatchOrder, now_s: float) -> None:
+        """Raise SchedulerFault for nodes that do not exist, or another number than the job has tasks. The
+        rules of a schedule have checked the social contract."""
+        job, nodes = order.job, set(order.machines)
+        if len(nodes) != len(order.machines) or len(nodes) != job.n_tasks or not nodes <= self._numbers:
+            message = (
+                f"job {job.id} was dispatched to nodes {sorted(nodes)}; it has {job.n_tasks} tasks, one for "
+                f"each of the nodes 0 to {len(self._numbers) - 1}"
+            )
+            raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
+
+    @abstractmethod
+    def local_changed(self, change: LocalChanged, now_s: float) -> None: ...
+
+    @abstractmethod
+    def local_responses(self, now_s: float) -> list[LocalResponse]:
+        """The responses of nodes whose local users have been active."""
+
+    @abstractmethod
+    def used_s(self, run: RunId, now_s: float) -> float:
+        """CPU time that a run has used, the mean of its tasks; 0 if the order found a node down."""
+
+    def control(self, n: int, now_s: float) -> None:
+        """The coscheduler of a node stops and continues jobs, if it does so with a delay."""
+
+    def advance(self, now_s: float) -> None:
+        """Nodes run on, in a model that has its own events."""
+
+
+class SharedMachines(TimeSharedMachines):
     """Tasks advance at rates that change only with events on one of their nodes.
 
     A job advances as fast as its slowest task. Rates are constant in between, so completions are exact.
@@ -114,9 +157,8 @@ class SharedMachines(ExecutionModel):
         note_stopped: Callable[[DispatchOrder, bool], None] = lambda order, stopped: None,
         hindrances: Hindrances | None = None,
     ) -> None:
-        super().__init__(hindrances)
+        super().__init__(cluster, hindrances)
         self._nodes = [_Node(mb) for mb in cluster.memory_mb]
-        self._numbers = set(range(cluster.n_nodes))
         self._contract = cluster.contract
         self._sharing = cluster.sharing
         self._works = works
@@ -130,17 +172,6 @@ class SharedMachines(ExecutionModel):
     def has_ended(self, run: RunId, now_s: float) -> bool:
         active = self._active.get(run)
         return active is not None and active.end_s <= now_s + TOGETHER_S
-
-    def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raise SchedulerFault for nodes that do not exist, or another number than the job has tasks. The
-        rules of a schedule have checked the social contract."""
-        job, nodes = order.job, set(order.machines)
-        if len(nodes) != len(order.machines) or len(nodes) != job.n_tasks or not nodes <= self._numbers:
-            message = (
-                f"job {job.id} was dispatched to nodes {sorted(nodes)}; it has {job.n_tasks} tasks, one for "
-                f"each of the nodes 0 to {len(self._nodes) - 1}"
-            )
-            raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         work = self._works[order.job.id]
@@ -172,7 +203,6 @@ class SharedMachines(ExecutionModel):
         self._update((change.node,), now_s)
 
     def local_responses(self, now_s: float) -> list[LocalResponse]:
-        """The responses of nodes whose local users have been active."""
         for node in self._nodes:
             node.account(now_s)
         return [
@@ -184,14 +214,12 @@ class SharedMachines(ExecutionModel):
         ]
 
     def used_s(self, run: RunId, now_s: float) -> float:
-        """CPU time that a run has used, the mean of its tasks; 0 if the order found a node down."""
         active = self._active.get(run)
         if active is None:
             return 0.0
         return (active.done_s + (now_s - active.since_s) * active.rate) * active.work.cpu
 
     def control(self, n: int, now_s: float) -> None:
-        """The coscheduler of a node stops and continues jobs, after its delay."""
         self._set_rates(self._control((n,)), now_s)
 
     def _update(self, changed: Sequence[int], now_s: float) -> None:

@@ -1,0 +1,1 @@
+"""What a kernel calls at each scheduling decision, compiled."""

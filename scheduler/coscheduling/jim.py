@@ -1,0 +1,123 @@
+"""The job interaction mechanism: the social contract between parallel jobs and the user of their node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from scheduler.coscheduling.cooperating import Cooperating
+from scheduler.coscheduling.core.dynamic_priority import DynamicPriority
+from scheduler.coscheduling.ports import MAX_NICE, DaemonPorts, ParallelProcess, Topic
+from scheduler.time_shared.social_contract import SocialContract, sum_in_order
+
+GONE_AFTER_S = 60.0
+"""A user who has not used keyboard or mouse for this long has left (CISNE-P, section 2.2.1)."""
+NICE_STEP = 5
+"""By how much user space changes a nice value at a time. The paper names no number; four steps reach 19."""
+
+
+class Jim:
+    """Keeps the memory and the CPU time of parallel processes within the contract.
+
+    While a user is there, and parallel processes use more memory than the contract leaves them, the youngest
+    job of the node stops, on all of its nodes; stopped ones continue where they fit, oldest first. The memory
+    of an older job that another node has stopped stays reserved for it. Source: CISNE-P, section 2.2.
+    """
+
+    def __init__(self, ports: DaemonPorts, contract: SocialContract, cooperating: Cooperating) -> None:
+        self._ports, self._contract, self._cooperating = ports, contract, cooperating
+
+    def user_is_there(self) -> bool:
+        return self._ports.local.idle_s() < GONE_AFTER_S
+
+    def keep_memory(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
+        node_mb, local_mb = self._ports.local.memory_mb()
+        room_mb = self._contract.memory_mb(node_mb, local_mb, user_is_there) + 1e-9
+        together = self._cooperating
+        if not together.stops_any and _memory_mb(processes) <= room_mb:
+            return
+        by_age = sorted(processes, key=lambda each: each.started)
+        active = [each for each in by_age if not together.is_stopped(each.run)]
+        told = {each.run for each in by_age if together.told(Topic.STOP, each.run)}
+        stop = set(told)
+        while active and _memory_mb(active) > room_mb:
+            stop.add(active.pop().run)
+        for k, each in enumerate(by_age):
+            elsewhere = [other for other in by_age[:k] if other.run not in stop and other not in active]
+            if each.run in stop and _memory_mb([*active, *elsewhere, each]) <= room_mb:
+                stop.remove(each.run)
+                active.append(each)
+        for run in sorted(stop ^ told):
+            together.tell(Topic.STOP if run in stop else Topic.RESTART, run)
+
+
+class Space(Protocol):
+    """Where the coscheduler is, and thus by what it limits processes."""
+
+    def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
+        """Keep the CPU time of parallel processes within the contract, and coschedule them."""
+        ...
+
+
+class InKernel:
+    """The quantum of parallel processes is a share L of the usual one while there is a user here, or at
+    another node of the same job. Source: CISNE-P, section 2.2.1."""
+
+    def __init__(self, ports: DaemonPorts, contract: SocialContract, cooperating: Cooperating) -> None:
+        self._ports, self._share, self._cooperating = ports, contract.share, cooperating
+        self._shares: dict[int, float] = {}
+
+    def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
+        shares = {}
+        for each in processes:
+            limited = user_is_there or self._cooperating.is_limited(each.run)
+            share = shares[each.process] = self._share if limited else 1.0
+            if share != self._shares.get(each.process, 1.0):
+                self._ports.priorities.set_quantum_share(each.process, share)
+        self._shares = shares
+
+
+class InUserSpace:
+    """Nice values go up, a step for each sample, of processes that exceed the contract, and down again of
+    others; `dynamic` lowers that of a process by the packets it has. The parallel processes of a node exceed
+    the contract while its user is there and they use more than L of the CPU in total; those of one job, while
+    there is a user at another of its nodes and they use more than L. Source: CISNE-P, section 2.2.2.
+    """
+
+    def __init__(
+        self,
+        ports: DaemonPorts,
+        contract: SocialContract,
+        cooperating: Cooperating,
+        dynamic: DynamicPriority,
+    ) -> None:
+        self._ports, self._share, self._cooperating, self._dynamic = (
+            ports,
+            contract.share,
+            cooperating,
+            dynamic,
+        )
+        self._seen_s, self._used_s = 0.0, dict[int, float]()
+        self._penalties, self._nice = dict[int, int](), dict[int, int]()
+
+    def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
+        now_s = self._ports.clock.now_s
+        elapsed_s, self._seen_s = now_s - self._seen_s, now_s
+        used = {each.process: each.cpu_s - self._used_s.get(each.process, 0.0) for each in processes}
+        together_exceed = user_is_there and sum_in_order(used.values()) > self._share * elapsed_s
+        penalties, nice = dict[int, int](), dict[int, int]()
+        for process, run, _, _, _, packets in processes:
+            exceeds = together_exceed or (
+                used[process] > self._share * elapsed_s and self._cooperating.is_limited(run)
+            )
+            step = NICE_STEP if exceeds else -NICE_STEP
+            penalties[process] = min(MAX_NICE, max(0, self._penalties.get(process, 0) + step))
+            nice[process] = penalties[process] - self._dynamic.bonus(packets)
+            if nice[process] != self._nice.get(process, 0):
+                self._ports.priorities.set_nice(process, nice[process])
+        self._used_s = {each.process: each.cpu_s for each in processes}
+        self._penalties, self._nice = penalties, nice
+
+
+def _memory_mb(processes: Sequence[ParallelProcess]) -> float:
+    return sum_in_order(each.memory_mb for each in processes)

@@ -1,0 +1,1 @@
+"""Processes and messages, event by event, in compiled code."""

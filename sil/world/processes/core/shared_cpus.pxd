@@ -1,0 +1,63 @@
+cimport cython
+from scheduler.coscheduling.core.dynamic_priority cimport DynamicPriority
+from sil.world.processes.core.pending_events cimport PendingEvents
+
+cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NOBODY, RUNNABLE, TICK, WAKEUP_GRANULARITY
+cdef double NICE_0
+cdef Py_ssize_t MIN_SIZE
+
+cdef class SharedCpus:
+    cdef readonly long policy, switch_cost, reload_cost, now, entered, deciding, n_switches, spare, n_rows
+    cdef readonly DynamicPriority dynamic
+    cdef readonly PendingEvents events
+    cdef const double[::1] weights
+    cdef readonly long[::1] current, last, cached, since, version, ran, first, idle, overhead
+    cdef readonly double[::1] least_virtual, share, virtual
+    cdef readonly long[::1] node, kind, next, state, stopped, nice, counter, left, debt, spinning, spin_left
+    cdef readonly long[::1] used, spun, place
+    cpdef void make_room(self) except *
+    @cython.locals(p=long)
+    cpdef long add(self, long node, long kind, long nice, long state) except -1
+    @cython.locals(n=long, x=long)
+    cpdef void remove(self, long p) except *
+    cpdef void reuse(self, long p) except *
+    cpdef void set_nice(self, long p, long nice) except *
+    cpdef void set_share(self, long p, double share) except *
+    @cython.locals(n=long)
+    cpdef void stop(self, long p) except *
+    cpdef void resume(self, long p) except *
+    cpdef long used_by(self, long p) except -1
+    @cython.locals(elapsed=long, p=long, paid=long)
+    cdef void account(self, long n) noexcept
+    @cython.locals(p=long, until=long)
+    cdef void plan(self, long n) except *
+    @cython.locals(p=long)
+    cdef void look_at(self, long n, long version) except *
+    cdef void complete(self, long p) except *
+    cdef void dispatched(self, long p) except *
+    @cython.locals(p=long)
+    cdef void schedule(self, long n) except *
+    @cython.locals(n=long, now_runs=long)
+    cdef void enter(self, long p) except *
+    cdef void reconsider(self, long n) except *
+    cdef bint runs(self, long p) noexcept
+    cpdef long packets(self, long p) noexcept
+    @cython.locals(lead=double)
+    cdef bint preempts(self, long p, long now_runs) noexcept
+    @cython.locals(p=long)
+    cdef long quantum_left(self, long n) noexcept
+    @cython.locals(quantum=long)
+    cdef long base_quantum(self, long p) noexcept
+    @cython.locals(ticks=long)
+    cdef long goodness(self, long p) noexcept
+    @cython.locals(best=long, most=long, p=long, good=long)
+    cdef long pick_by_epochs(self, long n) noexcept
+    cdef bint is_before(self, long n, long p, long q) noexcept
+    cdef double weight(self, long p) noexcept
+    cdef double rank(self, long p) noexcept
+    @cython.locals(least=double, p=long)
+    cdef double least(self, long n, long wakes_up) noexcept
+    @cython.locals(total=double, n_ready=long, q=long, period=long)
+    cdef long slice_of(self, long n, long p) noexcept
+    @cython.locals(best=long, p=long, lead=double)
+    cdef long pick_fair(self, long n) noexcept

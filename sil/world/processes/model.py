@@ -1,0 +1,93 @@
+"""What time-shared nodes are like in detail: parameters, and the programs of jobs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from scheduler.coscheduling.daemon import Coscheduler
+from scheduler.naming import Choice
+from sil.world.processes.core.codes import SECOND
+from sil.world.processes.core.programs import Program
+
+
+class CpuScheduler(Choice, noun="CPU scheduler"):
+    """The scheduler of the nodes' operating system."""
+
+    LINUX_2_4 = "linux_2_4"  # epochs and quanta, as on the cluster of the papers
+    CFS = "cfs"  # fair shares of virtual time: Linux 2.6.23 to 6.5
+
+
+class Traffic(NamedTuple):
+    """The messages that each task of a job sends."""
+
+    messages: int
+    megabytes: float
+
+
+TrafficOfClasses = Mapping[str, Mapping[int, Traffic]]
+"""By job class and number of tasks."""
+
+
+@cache
+def nas_traffic() -> TrafficOfClasses:
+    """The NAS Parallel Benchmarks, computed from their algorithms; see the file."""
+    found = tomllib.loads(Path(__file__).with_name("nas.toml").read_text(encoding="utf-8"))
+    return {name: {int(n): Traffic(*of) for n, of in sizes.items()} for name, sizes in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeModel:
+    """Nodes in detail. Times without a source are assumptions, which the studies vary.
+
+    * `cpu_scheduler`, `coscheduler`: The scheduler of the operating system; CCS, and in which form.
+    * `spin_s`: How long a process that waits for a message spins before it blocks; 0 blocks at once.
+    * `switch_s`: A context switch, 3.8 microseconds: Li, Ding and Shen, "Quantifying the cost of context
+      switch", ExpCS 2007. `reload_s`: What the caches cost a process in addition after another one has run;
+      that paper measures from some microseconds to more than a millisecond.
+    * `period_s`: Between samples of the daemon in user space; `sample_s` and `sample_each_s`: the CPU time
+      of a sample, and of each parallel process in it. `event_s`: The mean time of an event to another node.
+    * `bandwidth_mb_per_s`: Fast Ethernet. `paging`: How much longer than computing a process waits for the
+      disk if all its pages are out.
+    * `interaction_s`: The CPU time of an interaction of a local user.
+    * `message_every_s`, `message_bytes`: The messages of a job that has no `traffic`.
+    """
+
+    cpu_scheduler: CpuScheduler = CpuScheduler.LINUX_2_4
+    coscheduler: Coscheduler = Coscheduler.KERNEL
+    spin_s: float = 0.0
+    switch_s: float = 3.8e-6
+    reload_s: float = 100e-6
+    period_s: float = 0.1
+    sample_s: float = 0.5e-3
+    sample_each_s: float = 0.1e-3
+    event_s: float = 1e-3
+    bandwidth_mb_per_s: float = 12.5
+    paging: float = 10.0
+    interaction_s: float = 0.1
+    message_every_s: float = 0.02
+    message_bytes: int = 1460
+    traffic: TrafficOfClasses = field(default_factory=lambda: MappingProxyType({}))
+
+    def traffic_of(self, job_class: str, n_tasks: int, exe_s: float) -> Traffic:
+        """The messages of each task of a job: stated for its class, those of the NAS benchmark of that name,
+        or one for each `message_every_s`."""
+        for known in (self.traffic, nas_traffic()):
+            if (of := known.get(job_class, {}).get(n_tasks)) is not None:
+                return of
+        messages = max(1, round(exe_s / self.message_every_s))
+        return Traffic(messages, messages * self.message_bytes / 1e6)
+
+    def program(self, exe_s: float, cpu: float, traffic: Traffic) -> Program:
+        """The program of a job that takes `exe_s` in isolation, to the nanosecond."""
+        exe, computes = round(exe_s * SECOND), round(exe_s * cpu * SECOND)
+        bytes_each = round(1e6 * traffic.megabytes / traffic.messages)
+        on_wire = round(bytes_each / (1e6 * self.bandwidth_mb_per_s) * SECOND)
+        return Program(
+            traffic.messages, computes, exe - computes, on_wire, bytes_each, round(self.spin_s * SECOND)
+        )
