@@ -1,4 +1,4 @@
-"""CCS on nodes that are plain objects: what it stops, continues and limits, and what nodes tell one another."""
+"""CCS on nodes that are plain objects: what it stops, continues and limits, and what nodes tell others."""
 
 from __future__ import annotations
 

@@ -364,7 +364,7 @@ class Programs(SharedCpus):
         self.n_drawn[n] = 0
 
     def add_daemon(self, node: int, nice: int) -> int:
-        """A daemon, which takes a sample when it wakes up, and then every period as long as there are parallel
+        """A daemon, which takes a sample when it wakes up, and then each period while there are parallel
         processes."""
         p = self.add(node, DAEMON, nice, ASLEEP)
         self.paged[p] = 0
