@@ -126,7 +126,7 @@ class TimeSharedScenario(Scenario):
     def notes(self) -> Iterator[str]:
         yield from super().notes()
         unused = "coscheduling" if self.table.sharing == "detailed" else "in_detail"
-        if unused in self.table.model_fields_set:
+        if (given := getattr(self.table, unused)) != type(given)():
             yield (
                 f"the table shared_nodes.{unused} has no effect with sharing = '{self.table.sharing}': "
                 f"coscheduling is of the fluid model, in_detail of 'detailed'"
