@@ -22,6 +22,7 @@ from sil.world.processes.core.codes import CFS, LINUX_2_4, SECOND
 from sil.world.processes.core.programs import Program, Programs
 from sil.world.processes.model import CpuScheduler, NodeModel, nas_traffic
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
+from tests.examples import up_to
 from tests.plain_python import in_plain_python
 from tests.sil.world.reference_nodes import ReferenceNodes, Tie
 
@@ -88,7 +89,7 @@ jobs_on_nodes = st.integers(0, 10**9).map(small_jobs)
 
 
 @given(jobs=jobs_on_nodes, fair=st.booleans(), cost=st.sampled_from([0, 104_729]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 def test_processes_are_scheduled_as_by_an_independent_reference(
     jobs: list[SmallJob], fair: bool, cost: int
 ) -> None:
@@ -117,7 +118,7 @@ def test_two_processes_that_compute_share_a_cpu_by_their_nice_values(
 
 
 @given(jobs=jobs_on_nodes, fair=st.booleans(), spins=st.sampled_from([0, 3 * MILLISECOND]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 def test_what_a_cpu_does_adds_up_to_the_time(jobs: list[SmallJob], fair: bool, spins: int) -> None:
     programs = nodes(4, CFS if fair else LINUX_2_4, 104_729, IN_KERNEL)
     for k, cpu, wire, where in jobs:
@@ -227,7 +228,7 @@ def test_a_job_alone_takes_its_isolated_time(name: str, tasks: int, spin_s: floa
 MIX = [("IS.A", 8), ("MG.A", 8), ("FT.A", 4), ("IS.A", 4), ("CG.A", 8), ("MG.A", 4), ("IS.B", 8), ("FT.A", 8)]
 
 
-@pytest.mark.parametrize("coscheduler", list(Coscheduler))
+@pytest.mark.parametrize("coscheduler", [Coscheduler.KERNEL, Coscheduler.USER_SPACE])
 def test_the_same_seed_gives_the_same_trace(coscheduler: Coscheduler) -> None:
     model = NodeModel(CpuScheduler.CFS, coscheduler)
     one, two, other = (run(model, MIX, 1.0, seed) for seed in (1, 1, 2))
@@ -241,11 +242,13 @@ def small_run() -> tuple[dict[int, float], list[tuple[Any, ...]]]:
     return ends(done), done.local_users.rows()
 
 
+@pytest.mark.long
 def test_runs_are_equal_in_machine_code_and_plain_python() -> None:
     with in_plain_python() as there:
         assert there.submit(small_run).result() == small_run()
 
 
+@pytest.mark.long
 def test_ccs_stops_jobs_on_all_their_nodes_where_users_need_the_memory_and_continues_them() -> None:
     kinds = [("BT.A", 8), ("IS.B", 2), ("MG.A", 2), ("FT.A", 2), ("MG.B", 2), ("IS.B", 2), ("MG.B", 2)]
     for coscheduler in (Coscheduler.KERNEL, Coscheduler.USER_SPACE):
