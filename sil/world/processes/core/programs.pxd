@@ -46,4 +46,3 @@ cdef class Programs(SharedCpus):
     cdef void ask(self, long p) noexcept
     @cython.locals(n=long)
     cdef void respond(self, long p) except *
-    cpdef void draw(self, long n) except *
