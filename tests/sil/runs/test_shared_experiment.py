@@ -540,6 +540,6 @@ def test_unrecorded_predictions_round_trip_through_the_csv_file(tmp_path: Path) 
 
 
 def test_the_built_in_experiments_on_shared_nodes_are_valid() -> None:
-    for name in ("shared-nodes", "promised-limits"):
+    for name in ("shared-nodes", "promised-limits", "coscheduled-nodes"):
         experiment = experiment_file.read_experiment(files.built_in("experiments")[name])
         assert experiment.shared_nodes is not None
