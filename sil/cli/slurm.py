@@ -87,7 +87,7 @@ def validate(
     month, replay, schedulers = validated(accounting, how, scheduler)
     cluster = [] if replay.slurm_statements or how.cluster is None else how.cluster.notes
     notes = *cluster, *month.log.notes, *notes_on_slurm(schedulers)
-    _carry_out((month, replay, schedulers), notes, out_folder, where, as_json)
+    _carry_out((month, replay, schedulers), notes, out_folder, where, as_json, how)
 
 
 def _carry_out(
@@ -96,8 +96,9 @@ def _carry_out(
     out: Path | None,
     where: Execution,
     as_json: bool,
+    how: Validating | None = None,
 ) -> None:
-    """Replay the month, write the results and print the verdicts."""
+    """Calibrate weights, if that is asked for, replay the month, write the results and print the verdicts."""
     from sil.experiment.output_folder import default_folder
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import headline, write_rehearsal
@@ -106,11 +107,17 @@ def _carry_out(
 
     for note in notes:
         console.print_note(note)
-    month = what[0]
+    (month, replay, schedulers), calibration = what, None
     folder = out or default_folder(month.log.name.split(".")[0])
     with progress("jobs") as bars, where.executor() as executor:
         bar = _Progress(bars, month.log.name, folder, as_json)
-        outcomes = rehearse(*what, folder, executor, bar)
+        if how is not None and how.calibrate is not None:
+            from sil.rehearsal.calibration import calibrated
+
+            month, replay, calibration = calibrated(month, replay, how)
+            for sentence in () if as_json else calibration["sentences"]:
+                console.print_line(sentence)
+        outcomes = rehearse(month, replay, schedulers, folder, executor, bar, calibration)
     render(folder)
     console.exit_on_faults(outcome.fault for outcome in outcomes[:1] if outcome.fault is not None)
     found = read_rehearsal(folder)

@@ -15,6 +15,7 @@ from sil.trace.facts import CODES, Fact
 from sil.workload.job_log import JobLog, user_names
 
 _WAITS, _STARTED = [CODES[fact] for fact in (Fact.JOB_ARRIVED, Fact.JOB_ELIGIBLE)], CODES[Fact.RUN_STARTED]
+ENDED = CODES[Fact.RUN_ENDED]
 _KNOWN = {*_WAITS, _STARTED, *(CODES[fact] for fact in ENDINGS)}
 """The facts that matter, of which a job waits from those on that `_WAITS` has."""
 
@@ -39,24 +40,26 @@ class PrioritiesAtStart:
 
     def add(self, facts: FactColumns) -> None:
         """Follow the next facts."""
-        claims, service = self._claims, self._claims.service
         columns = facts.time_s.tolist(), facts.event.tolist(), facts.job.tolist()
         for time_s, event, job in zip(*columns, strict=True):
-            if event not in _KNOWN or job not in self._asked:
-                continue
-            slot, who, request, limit_s = self._asked[job]
-            if event in _WAITS:
-                if isinstance(claim := claims.of(who, request, limit_s), int):
-                    service.next_claim = claim
-                    service.arrives(slot, time_s)
-            elif event == _STARTED:
-                service.calculate(time_s)
-                factors = claims.factors(slot, who, request, limit_s)
-                named = {f"{PRIORITY}_{name}": value for name, value in factors.items()}
-                self._found[job] = {PRIORITY: service.priority(slot), **named}
-                service.begins(slot, time_s)
-            else:
-                service.ends(slot, time_s)
+            if event in _KNOWN and job in self._asked:
+                self._follow(time_s, event, job)
+
+    def _follow(self, time_s: float, event: int, job: int) -> None:
+        claims, service = self._claims, self._claims.service
+        slot, who, request, limit_s = self._asked[job]
+        if event in _WAITS:
+            if isinstance(claim := claims.of(who, request, limit_s), int):
+                service.next_claim = claim
+                service.arrives(slot, time_s)
+        elif event == _STARTED:
+            service.calculate(time_s)
+            factors = claims.factors(slot, who, request, limit_s)
+            named = {f"{PRIORITY}_{name}": value for name, value in factors.items()}
+            self._found[job] = {PRIORITY: service.priority(slot), **named}
+            service.begins(slot, time_s)
+        else:
+            service.ends(slot, time_s)
 
     def of(self, finished: pl.DataFrame) -> pl.DataFrame:
         """A table of jobs that have finished, with their priorities."""

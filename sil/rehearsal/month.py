@@ -139,7 +139,7 @@ COLUMNS: dict[str, type[pl.DataType]] = {
     **dict.fromkeys(("start_s", "end_s", "submit_s"), pl.Float64),
     "processors": pl.Int64,
     **dict.fromkeys(("log_id", "partition", "account", "qos", "user"), pl.String),
-    "counts": pl.Boolean,
+    **dict.fromkeys(("counts", "calibrates"), pl.Boolean),
 }
 
 
@@ -306,7 +306,7 @@ def _runs(jobs: Mapping[int, LoggedJob], counts: Callable[[LoggedJob], bool]) ->
         (
             number,
             *(at_s - origin_s for at_s in (job.started_unix_s, job.ended_unix_s, job.submitted_unix_s)),
-            *(job.processors, job.number, job.partition, job.account, job.qos, job.user, counts(job)),
+            *(job.processors, job.number, job.partition, job.account, job.qos, job.user, counts(job), False),
         )
         for number, job in jobs.items()
     ]

@@ -59,6 +59,8 @@ def rehearsal_page(found: Rehearsal) -> Page:
     d, month = found.replayed.described, found.reproduction
     kind = {Use.JOBS: "answer", Use.MEANS: "note", Use.NONE: "refusal"}[month.use]
     notices = [Notice(kind, text) for text in month.sentences()]
+    if found.calibration is not None:
+        notices += [Notice("note", text) for text in found.calibration["sentences"]]
     notices += [
         Notice("answer" if variant.verdict is JobsVerdict.NONE else "refusal", headline(variant))
         for variant in found.variants

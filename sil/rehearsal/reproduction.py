@@ -66,6 +66,13 @@ class Group:
         """How the mean waits agree."""
         return Agreement(Measure.WAIT, self.difference, self.worst_s, self.recorded_s)
 
+    def sentence(self, waited: str = "") -> str:
+        near = (
+            f"{100 * self.near:.1f} % of {counted(self.jobs, 'start')} are within 5 minutes of those recorded"
+        )
+        waits = f"{duration_text(self.recorded_s)} recorded, {duration_text(self.replayed_s)} replayed"
+        return f"{near}{waited}; mean wait {waits}"
+
     def as_dict(self) -> dict[str, Any]:
         worst_s = self.worst_s if isfinite(self.worst_s) else None  # a job did not start
         return {**asdict(self), "difference": self.difference.as_dict(), "worst_s": worst_s}
@@ -85,6 +92,12 @@ class Reproduction:
     after: pl.DataFrame
     """What was recorded, and what was replayed, of all jobs: tables like jobs.csv."""
     processors: int
+    first_part: pl.DataFrame
+    """As `jobs`, of those on which weights were calibrated."""
+
+    @cached_property
+    def calibrated(self) -> Group:
+        return _group("all", "first part", self.first_part)
 
     @cached_property
     def all(self) -> Group:
@@ -172,7 +185,8 @@ class Reproduction:
             yield "nothing is known that is not modelled", _group("cause", "none", without)
 
     def as_dict(self) -> dict[str, Any]:
-        groups = (self.all, self.waiting, *self.groups())
+        first_part = [self.calibrated] if len(self.first_part) else []
+        groups = (*first_part, self.all, self.waiting, *self.groups())
         causes = [group.as_dict() for _, group in self.explained()]
         return {
             "use": self.use.value,
@@ -183,14 +197,12 @@ class Reproduction:
         }
 
     def sentences(self) -> Iterator[str]:
-        found, waiting = self.all, self.waiting
-        near, of_waiting = f"{100 * found.near:.1f} %", f"{100 * waiting.near:.1f} %"
-        waited = f", of the {waiting.jobs:,} jobs that waited {of_waiting}" if waiting.jobs else ""
-        waits = f"{duration_text(found.recorded_s)} recorded, {duration_text(found.replayed_s)} replayed"
-        yield (
-            f"{near} of {counted(found.jobs, 'start')} are within 5 minutes of those recorded{waited}; mean "
-            f"wait {waits}."
-        )
+        waiting, part = self.waiting, ""
+        if len(self.first_part):
+            yield f"First part, on which weights were calibrated: {self.calibrated.sentence()}."
+            part = "The rest, which alone is judged: "
+        waited = f", of the {waiting.jobs:,} jobs that waited {100 * waiting.near:.1f} %"
+        yield f"{part}{self.all.sentence(waited if waiting.jobs else '')}."
         yield SENTENCES[self.use]
         if self.not_started:
             yield f"{counted(self.not_started, 'job')} did not start in the replay."
@@ -212,7 +224,9 @@ def reproduction(
     the columns of jobs.csv."""
     starts = replayed.select(job="job_id", replayed_start_s="starting_time")
     later_s = pl.col("replayed_start_s") - pl.col("start_s")
-    jobs = runs.filter("counts").join(starts, on="job", how="left", maintain_order="left")
+    jobs = runs.filter(pl.any_horizontal("counts", "calibrates")).join(
+        starts, on="job", how="left", maintain_order="left"
+    )
     jobs = jobs.with_columns(
         later_s=later_s,
         recorded_s=pl.col("start_s") - pl.col("submit_s"),
@@ -227,7 +241,8 @@ def reproduction(
     before = runs.select(**times).hstack(cpus)
     before = before.with_columns(waiting_time=pl.col("starting_time") - pl.col("submission_time"))
     after = replayed.select(*times, "job_id", "waiting_time").join(cpus, on="job_id", maintain_order="left")
-    return Reproduction(jobs, causes, len(begun), on_time, before, after, processors)
+    jobs, first_part = jobs.filter("counts"), jobs.filter("calibrates")
+    return Reproduction(jobs, causes, len(begun), on_time, before, after, processors, first_part)
 
 
 def mean_difference(

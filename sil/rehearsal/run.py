@@ -145,6 +145,7 @@ class RehearsalFile(BaseModel):
     begun: list[int]
     processors: int
     subject: Subject
+    calibration: dict[str, Any] | None = None
 
 
 class JobsVerdict(StrEnum):
@@ -202,6 +203,7 @@ class Rehearsal:
     """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
     subject: Subject
+    calibration: dict[str, Any] | None
 
     @property
     def differing(self) -> pl.DataFrame:
@@ -222,6 +224,7 @@ class Rehearsal:
             "log": self.replayed.described["log"],
             "jobs": self.reproduction.all.jobs,
             "subject": self.subject.model_dump(),
+            "calibration": self.calibration,
             "reproduction": self.reproduction.as_dict(),
             "variants": [variant.as_dict() for variant in self.variants],
         }
@@ -234,13 +237,14 @@ def rehearse(
     out: Path,
     executor: Executor,
     listener: Listener,
+    calibration: dict[str, Any] | None = None,
 ) -> list[Outcome]:
     """Replay a month under `schedulers`: the present one, and of a rehearsal the same again, and variants.
     Raises what `replay_all` raises."""
     analysis = Analysis(month.warm_up_days)
     analysis.check(month.log.span_s / DAY_S)
     return replay_all(
-        replay, schedulers, out, executor, analysis, Recording(month, schedulers, out, listener)
+        replay, schedulers, out, executor, analysis, Recording(month, schedulers, out, listener, calibration)
     )
 
 
@@ -252,6 +256,7 @@ class Recording(Listener):
     schedulers: Sequence[UnderTest]
     out: Path
     listener: Listener
+    calibration: dict[str, Any] | None
 
     def progressed(self, done: int, total: int | None) -> None:
         self.listener.progressed(done, total)
@@ -272,6 +277,7 @@ class Recording(Listener):
             begun=sorted(month.begun),
             processors=month.log.processors,
             subject=Subject.of(month.log.cluster, present),
+            calibration=self.calibration,
         )
         no_link(self.out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
         self.listener.finished(scheduler)
@@ -305,7 +311,8 @@ def read_rehearsal(out: Path) -> Rehearsal:
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
     ]
-    return Rehearsal(present, found, variants, said, replayed, described.subject)
+    of = described.subject, described.calibration
+    return Rehearsal(present, found, variants, said, replayed, *of)
 
 
 def _variant(

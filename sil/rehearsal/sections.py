@@ -74,9 +74,15 @@ def reproduction_sections(found: Reproduction, scheduler: str, differing: pl.Dat
 
 
 def _agreement(found: Reproduction) -> Iterator[Part]:
-    groups = [("All", found.all), *((group_title(group.kind, group.name), group) for group in found.groups())]
+    is_rest = len(found.first_part) > 0
+    groups = [
+        ("The rest, which is judged" if is_rest else "All", found.all),
+        *((group_title(group.kind, group.name), group) for group in found.groups()),
+    ]
     if found.waiting.jobs:
         groups.insert(1, ("Waited more than 5 minutes", found.waiting))
+    if is_rest:
+        groups.insert(0, ("First part, on which weights were calibrated", found.calibrated))
     rows = [
         [
             title,

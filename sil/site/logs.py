@@ -109,9 +109,12 @@ class Validating(OfAccounting, WithNodes):
     """On which nodes, under which policy and how recorded jobs are replayed.
 
     * `reasons`: Record why jobs wait, for those that differ most. Takes longer.
+    * `calibrate`: Weights that nobody knows, like PriorityWeightAge,PriorityWeightQOS: they are searched on
+      the first half of the time in which jobs count, and only the rest is judged.
     """
 
     reasons: bool = False
+    calibrate: Annotated[str | None, Setting(metavar="WEIGHT,...")] = None
 
 
 def read_log(

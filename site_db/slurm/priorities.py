@@ -29,7 +29,7 @@ from site_db.slurm.output import NO, NO_LIMIT, YES
 from site_db.slurm.scheduling import scheduling
 from site_db.slurm.values import NotModelled, PolicySetting, weight
 
-_WEIGHTS = {
+WEIGHTS = {
     "PriorityWeightAge": "age",
     "PriorityWeightAssoc": "assoc",
     "PriorityWeightFairshare": "fair_share",
@@ -37,8 +37,9 @@ _WEIGHTS = {
     "PriorityWeightPartition": "partition",
     "PriorityWeightQOS": "qos",
 }
+"""The fields of `Weights` by Slurm's keys."""
 _READ = (
-    *(*_WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
+    *(*WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
     *("PriorityMaxAge", "PriorityCalcPeriod", "PriorityFavorSmall", "FairShareDampeningFactor"),
     *("AccountingStorageEnforce", "PreemptType", "PreemptMode", "PreemptExemptTime", "PreemptParameters"),
     *("SchedulerParameters", "SchedulerType"),
@@ -201,7 +202,7 @@ class _Configuration:
         if kind is not None and kind.value not in ("priority/basic", "priority/multifactor"):
             raise kind.mistake("priority/basic or priority/multifactor")
         weights: dict[str, Any] = {
-            name: setting.factor for key, name in _WEIGHTS.items() if (setting := self._get(key))
+            name: setting.factor for key, name in WEIGHTS.items() if (setting := self._get(key))
         }
         if tres is not None:
             weights["tres"] = tres.tres(weight, self.ignored)

@@ -34,6 +34,7 @@ def recorded(waits_s: Sequence[float]) -> pl.DataFrame:
             "q",
             ("ann", "bob")[k % 2],
             True,
+            False,
         )
         for k, wait_s in enumerate(waits_s)
     ]
