@@ -20,10 +20,12 @@ class Node:
     others: Mapping[str, int] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
+    switch: str = ""
+    """Its leaf switch or base block, of the site's network."""
 
     @property
     def specification(self) -> Hashable:
-        """A key that is equal for nodes that are alike."""
+        """A key that is equal for nodes that are alike, wherever they are."""
         others = frozenset(self.others.items())
         return self.cores, self.memory_mib, self.gpus, others, self.features, self.partitions
 
@@ -113,6 +115,9 @@ class Request:
     site_resources: Mapping[str, int] = field(default_factory=dict)
     reservation: str = ""
     """The reservation of nodes in which the job runs; empty: in none."""
+    switches: int = 0
+    """The most leaf switches on which the job may be, before it has waited for `switch_wait_s`; 0 = any."""
+    switch_wait_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
@@ -138,6 +143,8 @@ class Request:
             self.partitions,
             _in_order(self.site_resources),
             self.reservation,
+            self.switches,
+            self.switch_wait_s,
         )
 
     @property

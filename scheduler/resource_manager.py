@@ -17,6 +17,7 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.messages import counted
 from scheduler.model import ExecutionRecord, Job, JobId, Site
 from scheduler.node_request import Node, Partition
+from scheduler.node_resources.topology import Topology
 from scheduler.ports import (
     METHOD_OF,
     Clock,
@@ -91,6 +92,8 @@ class OnFreeNodes:
     """The amounts of resources of the whole site, like software licences, by name."""
     policy: SitePolicy | None = None
     """The order of service and the limits of jobs, on nodes with cores; None: by arrival, without limits."""
+    topology: Topology | None = None
+    """The switches or blocks that decide which nodes a job may have together; None: any."""
 
     @property
     def n_places(self) -> int:

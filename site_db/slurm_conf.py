@@ -17,6 +17,7 @@ from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of, with_defaults
 from site_db.slurm.nodes import hardware_of, hosts, licences_of, order_of_service, partition_of, takes_no_jobs
+from site_db.slurm.topology import connected
 
 BYTES_OF_A_NODE = 1_000
 EXPECTED = (
@@ -47,7 +48,7 @@ def read_cluster(path: Path, modelled: Collection[str] = ()) -> SiteNodes:
         found.add(kind, whole, line)
     if not found.nodes:
         raise InvalidFile(f"{path}: there is no node; expected {EXPECTED}")
-    return found.cluster(notes)
+    return connected(found.cluster(notes), path, found.settings)
 
 
 @dataclass

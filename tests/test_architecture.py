@@ -122,6 +122,7 @@ def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_packa
         "scheduler.node_request",
         "scheduler.priority.policy",
         "scheduler.time_shared.social_contract",
+        "scheduler.node_resources.topology",
         "scheduler",
     }
     none_of(

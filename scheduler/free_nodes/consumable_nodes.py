@@ -22,6 +22,7 @@ from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.core.two_passes import TwoPassRule
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
+from scheduler.node_resources.topology import Topology
 from scheduler.node_set import NodeSet
 from scheduler.ports import ReservationMade
 from scheduler.priority.claims import Claimant, Claims
@@ -120,8 +121,9 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         nodes: Sequence[Node],
         site_resources: Mapping[str, int] = MappingProxyType({}),
         claims: Claims | None = None,
+        topology: Topology | None = None,
     ) -> None:
-        self.nodes, self.claims = NodeResources(nodes, site_resources), claims
+        self.nodes, self.claims = NodeResources(nodes, site_resources, topology), claims
         super().__init__(len(nodes), OnNodes(self.nodes.state, QueueCodes()))
         if claims is not None:
             self.queue.service = claims.service

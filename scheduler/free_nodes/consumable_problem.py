@@ -19,7 +19,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.messages import plural
 from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
-from scheduler.node_resources.core.codes import FREE, NODE, WHOLE
+from scheduler.node_resources.core.codes import CHUNKS, FREE, NODE, WHOLE
 from scheduler.node_resources.selection import Placement, selection_by_name
 from scheduler.node_resources.state import NodeResources, Trial, mistake_in, rows_of, shares_of
 from scheduler.node_set import NodeSet
@@ -116,11 +116,11 @@ class ConsumableNodesProblem(SchedulingProblem):
         standing = Standing(self.free_nodes)
         for start in starts:
             standing.take(start.job)
-        if self.free_nodes.queue.calendar.n:
+        if self.free_nodes.queue.calendar.n or self.free_nodes.nodes.topology is not None:
             room = self.room()
             for start in starts:
                 room.take(start)
-            if (why := room.reserved(i)) is not None:
+            if (why := room.obstacle(i)) is not None:
                 otherwise = f"{why}; {otherwise}"
         return f"{standing.priority(i)}{standing.limit(i) or otherwise}"
 
@@ -161,6 +161,9 @@ class ConsumableNodesProblem(SchedulingProblem):
                     why = f"its shares are on other nodes than {nodes}"
                 if why is not None:
                     return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
+            there = np.bincount(used[:, NODE], used[:, CHUNKS], len(state.all)).astype(np.int64)
+            if (why := state.unconnected(kind, chunks, there)) is not None:
+                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
             trial.take(kind, used)
             return None
 
@@ -233,16 +236,19 @@ class ConsumableRoom:
         """The limit for which job i has to wait, or its own reservation, whatever is free otherwise."""
         limit = self._standing.limit(i)
         if limit is None and self._nodes.kinds.own(self._waiting.request_of(i)[0]):
-            limit = self.reserved(i)
+            limit = self.obstacle(i)
         return limit
 
-    def reserved(self, i: int) -> str | None:
-        """The reservation for which job i has to wait, in words; None if it does not, or does not fit
-        anyway."""
-        shut, (kind, chunks) = self._shut_for(i), self._waiting.request_of(i)
+    def obstacle(self, i: int) -> str | None:
+        """The reservation, or the switches, for which job i has to wait, in words; None if it does not, or
+        does not fit anyway."""
+        shut, (kind, chunks), state = self._shut_for(i), self._waiting.request_of(i), self._nodes.state
         with self._without(i) as fits:
             if fits or not shut:
-                return None
+                has_room = not fits and state.total[kind] >= chunks
+                why = self._nodes.unconnected(kind, chunks, state.fit[kind]) if has_room else None
+                what = f"it requests {self._nodes.request_of(kind, chunks)}, for which there is room"
+                return why and f"{what}, but {why}"
         if self._nodes.kinds.own(kind) or self._nodes.fits(kind, chunks):
             there = [n for n in shut if self._nodes.state.fit[kind, n]]
             return f"it waits for {shut[min(there or shut)]}"
@@ -275,7 +281,7 @@ class ConsumableRoom:
         """The limit that job i has reached; or what it requests, and what is free. First its priority."""
         why = (
             self.limit(i)
-            or self.reserved(i)
+            or self.obstacle(i)
             or room_for(self._nodes, self._nodes.request_of(*self._waiting.request_of(i)))
         )
         return f"{self._standing.priority(i)}{why}"

@@ -50,7 +50,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._claims: Claims | None = None
         if ports.nodes:
             self._claims = None if ports.policy is None else Claims(ports.policy, ports.nodes)
-            self.state = ConsumableNodes(ports.nodes, ports.site_resources, self._claims)
+            self.state = ConsumableNodes(ports.nodes, ports.site_resources, self._claims, ports.topology)
             self._problem = ConsumableNodesProblem
             self._admission = RequestAdmission(self.state.nodes, ports.partitions)
         else:

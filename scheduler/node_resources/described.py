@@ -24,6 +24,7 @@ from scheduler.node_request import (
 )
 from scheduler.node_resources.core.codes import CORES, WHOLE
 from scheduler.node_resources.core.state import Kinds, NodeState, NodeTable
+from scheduler.node_resources.topology import Topology
 
 
 class DescribedNodes:
@@ -31,9 +32,12 @@ class DescribedNodes:
     Requests of one kind differ at most in their number of chunks."""
 
     def __init__(
-        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+        self,
+        nodes: Sequence[Node],
+        site_resources: Mapping[str, int] = MappingProxyType({}),
+        topology: Topology | None = None,
     ) -> None:
-        self.all = tuple(nodes)
+        self.all, self.topology = tuple(nodes), topology
         self.site_resources = dict(sorted(site_resources.items()))
         self.names = sorted({name for node in nodes for name in node.others})
         self._types = {
@@ -51,6 +55,10 @@ class DescribedNodes:
         """The nodes of the partitions that requests name."""
         self._alike = alike(nodes)
         self._usable_alike = _usable_alike(self.all)
+        self.room: dict[int, Ints] = {}
+        """With a topology: how many chunks of a kind, of any number, could be on each node."""
+        if topology is not None:
+            self.kinds.switches = topology.connect([node.switch for node in nodes])
 
     def alongside(self) -> Self:
         """Another state of the same nodes, for the same kinds."""
@@ -109,6 +117,17 @@ class DescribedNodes:
             self._most_chunks[key] = most_chunks(request, self._alike)
         return self._most_chunks[key]
 
+    def unconnected(self, kind: int, chunks: int, fit: Ints) -> str | None:
+        """Why switches or blocks do not allow a job of that many chunks, of which some fit on each node, to
+        have any of these nodes; None if they do."""
+        kinds, most = self.kinds, self.kinds.most_leaves[kind]
+        if not kinds.on_node[kind]:
+            return None
+        if not (n := kinds.n_leaves(kind, chunks, fit)):
+            return f"no {'block' if kinds.switches.n_levels else 'switch'} connects so many of them"
+        wait = f"it may have {most} until it has waited for {kinds.wait_s[kind]:,.10g} s"
+        return f"{n} leaf switches connect them, and {wait}" if 0 < most < n else None
+
     def gpu_type_bits(self, types: Iterable[str]) -> int:
         """A bit for each of these types that some node has; for all types if there are none."""
         return sum(self._types.get(name, 0) for name in set(types) or self._types)
@@ -148,6 +167,17 @@ class DescribedNodes:
         pool = self._pool(request.partitions)
         kind = self.kinds.add(need, gpus, most, request.exclusive, eligible, pool)
         self.kinds.job_class[kind] = self.kinds.calendar.job_class(request.reservation)
+        if self.topology is None:
+            return kind
+        any_number = replace(request, chunks=2**40)
+        self.room[kind] = np.array([any_number.chunks_on(node) for node in self.all])
+        if request.switches or not self.topology.is_optional:
+            limit, after = request.switches if request.switch_wait_s else 0, kind
+            if limit:
+                after = self.kind_of(any_switches := replace(request, switch_wait_s=0.0))
+                self.requested.setdefault(after, (any_switches, 0))
+            on_node = max(1, int(self.room[kind].max(initial=0)))
+            self.kinds.place_by_switches(kind, on_node, limit, request.switch_wait_s, after)
         return kind
 
     def _pool(self, partitions: frozenset[str]) -> int:
@@ -189,6 +219,10 @@ class RequestAdmission:
             return f"requests {_refused(request, found)}"
         if found.chunks > 1 and len(found.partitions) > 1:
             found = replace(found, partitions=frozenset((self._largest(found, found.partitions),)))
+        if self._nodes.topology is not None:
+            kind = self._nodes.kind_of(replace(found, switch_wait_s=0.0))
+            if (why := self._nodes.unconnected(kind, found.chunks, self._nodes.room[kind])) is not None:
+                return f"requests {found}{found.where}; {why}"
         return found
 
     def _largest(self, request: Request, partitions: frozenset[str]) -> str:

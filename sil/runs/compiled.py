@@ -202,7 +202,8 @@ def _on_nodes(
     from scheduler.node_resources.selection import selection_by_name
 
     assert log.cluster is not None
-    nodes = DescribedNodes(tuple(log.cluster.nodes.values()), log.cluster.site_resources)
+    cluster = log.cluster
+    nodes = DescribedNodes(tuple(cluster.nodes.values()), cluster.site_resources, cluster.topology)
     admission = RequestAdmission(nodes, log.cluster.partitions)
 
     claims = None if log.cluster.policy is None else Claims(log.cluster.policy, nodes.all)

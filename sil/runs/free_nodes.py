@@ -59,11 +59,9 @@ class FreeNodesModel(SiteModel):
         ports = OnFreeNodes(world.clock, world.dispatcher, self.n_nodes, self.run_times, monitor)
         if self.cluster is None:
             return ports
-        partitions = self.cluster.partitions
-        policy = self.cluster.policy
-        return replace(
-            ports, nodes=self.nodes, partitions=partitions, site_resources=self.site_resources, policy=policy
-        )
+        of = self.cluster
+        ports = replace(ports, nodes=self.nodes, site_resources=self.site_resources, topology=of.topology)
+        return replace(ports, partitions=of.partitions, policy=of.policy)
 
     def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         return free_nodes_manager(ports, asking.scheduler(scheduler), asking.is_memoryless(scheduler))

@@ -177,6 +177,9 @@ def options_of(request: Request, kinds: Collection[str]) -> Options:
         )
     if request.partitions:
         found["partition"] = ",".join(sorted(request.partitions))
+    if request.switches:
+        minutes, seconds = divmod(int(request.switch_wait_s), 60)
+        found["others"] = (f"--switches={request.switches}@{minutes}:{seconds:02}",)
     if request.site_resources:
         found["licenses"] = ",".join(f"{name}:{n}" for name, n in sorted(request.site_resources.items()))
     return found

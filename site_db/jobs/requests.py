@@ -16,10 +16,11 @@ from scheduler.messages import counted
 from scheduler.node_request import Gpus, Request
 from site_db.jobs.records import LoggedJob
 from site_db.site_file.cluster import SiteNodes
-from site_db.slurm.output import Tres
+from site_db.slurm.output import Tres, duration_s
 
 _NAME = r"[^\s&|*,()\[\]]+"
 _EITHER = re.compile(rf"{_NAME}(\|{_NAME})*")
+_SWITCHES = re.compile(r"\s--switches[= ](\d{1,6})(?:@(\S+))?")
 _COUNTED = re.compile(rf"({_NAME})\*(\d{{1,9}})")
 
 
@@ -131,11 +132,13 @@ class LoggedRequests:
         of_site = tuple(sorted(tres.site_resources.items()))
         has_whole_nodes = job.processors > tres.cpus and self._has_whole_nodes(job, partitions)
         size = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, of_site
-        key = size, partitions, job.constraints, has_whole_nodes
+        most, wait_s = switches = self._switches(job)
+        key = size, partitions, job.constraints, has_whole_nodes, switches
         if key not in self._places:
             exclusive = has_whole_nodes or self._cluster.takes_whole_nodes(partitions)
             features, unknown = self._known_features(job)
-            request = replace(self._request(tres, partitions, exclusive), features=features)
+            request = self._request(tres, partitions, exclusive)
+            request = replace(request, features=features, switches=most, switch_wait_s=wait_s)
             request = self._cluster.as_allocated(request)
             self.add(key, request, *self._undeclared(tres), *unknown, *self._bound(request))
         return self._places[key]
@@ -176,6 +179,14 @@ class LoggedRequests:
             return frozenset(), [_NOT_OF_EACH_NODE.format(job.constraints)]
         unknown = {each for each in features if self._features.isdisjoint(each.split("|"))}
         return features - unknown, [_NO_SUCH_FEATURE.format(each) for each in sorted(unknown)]
+
+    def _switches(self, job: LoggedJob) -> tuple[int, float]:
+        """The most leaf switches that a job requests, and how long it waits for so few; none without any."""
+        topology = self._cluster.topology
+        if topology is None or topology.block_sizes or not (said := _SWITCHES.search(job.submit_line)):
+            return 0, 0.0
+        wait_s = duration_s(said[2] or "", 60)
+        return int(said[1]), topology.max_wait_s if wait_s is None else min(topology.max_wait_s, wait_s)
 
     def _bound(self, request: Request) -> Iterator[str]:
         """Of several partitions, the one that has the nodes of all others is as good as any of them."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from scheduler.messages import abbreviated, counted, plural
 from scheduler.node_request import Node, Partition, Refusal, Request, RequestRules, alike, most_chunks
+from scheduler.node_resources.topology import Topology
 from scheduler.priority.policy import SitePolicy
 
 
@@ -38,6 +39,8 @@ class SiteNodes:
     """Nodes that take no jobs now."""
     policy: SitePolicy | None = None
     """Who is served first, and who has to wait; None: in order of arrival, without limits."""
+    topology: Topology | None = None
+    """The switches or blocks that connect the nodes, which name them; None: jobs may have any nodes."""
     notes: tuple[str, ...] = field(default=(), compare=False)
     """Sentences on what the nodes' file states and the model ignores."""
 

@@ -24,6 +24,8 @@ def scheduling(settings: Mapping[str, PolicySetting], ignored: NotModelled) -> d
         for word in filter(None, map(str.strip, listed.value.split(","))):
             key, _, value = word.partition("=")
             each, name = listed._replace(key=f"SchedulerParameters={key}", value=value), key.lower()
+            if name == "max_switch_wait":  # it belongs to the nodes
+                continue
             if name not in _MODELLED:
                 ignored.add(each, "decisions take no time" if name in _OF_TIME else "it is not modelled")
             elif each.whole is None or not (name not in _MOST or 1 <= each.whole <= _MOST[name]):

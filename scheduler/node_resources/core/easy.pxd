@@ -27,6 +27,7 @@ cdef class Shadow:
     cdef void shift_held(self, Held held, long first, long kind, long sign) noexcept
     cdef void shift_stopped(self, Held held, long first, long kept, long sign) noexcept
     cdef void shift_rows(self, Py_ssize_t kind, Rows rows, Py_ssize_t begin, Py_ssize_t after, long sign) noexcept
+    @cython.locals(has_room=cython.bint)
     cdef bint first_fits(self) noexcept
     cdef bint would_delay(self, Py_ssize_t kind, Rows rows, Py_ssize_t begin, Py_ssize_t after) noexcept
     cpdef bint runs_to_stop(self, Held held, long[::1] firsts, long[::1] kept, Py_ssize_t kind, long chunks, unsigned char[::1] stopped) except -1

@@ -23,7 +23,7 @@ class Shadow:
     nothing fits.
 
     Of one job: the kind of its request and its number of chunks, how many chunks `fit` then on each copied
-    node, and how many in `total`.
+    node (where switches count, on each), and how many in `total`.
     """
 
     def __init__(self, nodes: NodeState) -> None:
@@ -39,6 +39,8 @@ class Shadow:
         self.nodes.fits(kind, chunks)  # brings `total` up to date
         self.n_copied, self.total = 0, self.nodes.total[kind]
         self.kind, self.chunks = kind, chunks
+        if self.nodes.kinds.on_node[kind] > 0:
+            self.fit[:] = self.nodes.fit[kind]
         for s in range(self.nodes.n_site):
             self.then.site[FREE, s] = self.nodes.site[FREE, s]
 
@@ -108,7 +110,8 @@ class Shadow:
 
     def first_fits(self) -> bool:
         """Whether the job fits then."""
-        return self.total >= self.chunks and self.then.site_suffices(self.kind)
+        has_room = self.total >= self.chunks and self.then.site_suffices(self.kind)
+        return has_room and self.nodes.kinds.connects(self.kind, self.chunks, self.fit)
 
     def would_delay(self, kind: int, rows: Rows, begin: int, after: int) -> bool:
         """Whether the job no longer fits then if another one still uses these rows. If it still fits, the

@@ -6,6 +6,7 @@ from scheduler.node_resources.core.state cimport NodeState
 from scheduler.priority.core.service cimport Service
 
 cdef long NONE
+cdef double inf
 
 @cython.final
 cdef class Held:
@@ -27,6 +28,7 @@ cdef class OnNodes(Queue):
     cdef readonly Rows rows
     cdef readonly Calendar calendar
     cdef Py_ssize_t n_hidden
+    cdef double any_switches_s
     cdef long[::1] hidden, hidden_fit
     cdef public StartRule rule
     cdef public Service service
@@ -46,6 +48,8 @@ cdef class OnNodes(Queue):
     cpdef void set_in_order(self, double now_s) except *
     cpdef double changes_s(self, double now_s) noexcept
     cpdef void hold_as(self, Py_ssize_t slot, long kind, double end_s) except *
+    @cython.locals(until_s=double)
+    cdef void end_waits_for_switches(self, double now_s) noexcept
     cdef Py_ssize_t row_before(self, Py_ssize_t x) noexcept
     cdef void note_placed(self, Py_ssize_t slot) noexcept
     cdef void give_rows_back(self, Py_ssize_t kind, Py_ssize_t begin, Py_ssize_t after) noexcept

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, Ints2, floats, integers, larger
@@ -97,6 +99,7 @@ class OnNodes(Queue):
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
         self.calendar, self.n_hidden = nodes.kinds.calendar, 0
         self.hidden, self.hidden_fit = integers(nodes.n_nodes), integers(nodes.n_nodes)
+        self.any_switches_s = inf
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)
@@ -120,7 +123,8 @@ class OnNodes(Queue):
         if not self.nodes.fits_now(kind, self.chunks[slot]):
             return False
         self.hide(slot, now_s)
-        is_enough = self.nodes.total[kind] >= self.chunks[slot]
+        nodes, chunks = self.nodes, self.chunks[slot]
+        is_enough = nodes.total[kind] >= chunks and nodes.kinds.connects(kind, chunks, nodes.fit[kind])
         self.show(kind)
         return is_enough
 
@@ -203,6 +207,7 @@ class OnNodes(Queue):
         """Calculate priorities again, if that is due, and note which reservations of the calendar are over.
         O(n) for n waiting jobs, if few change places."""
         self.calendar.forget_past(now_s)
+        self.end_waits_for_switches(now_s)
         if not self.service.calculate(now_s):
             return
         for x in range(self.n_waiting):
@@ -210,6 +215,21 @@ class OnNodes(Queue):
             self.priority[slot] = NONE
             if self.put_in_order(slot, x) != x:
                 self.is_reordered = True
+
+    def end_waits_for_switches(self, now_s: float) -> None:
+        """Let jobs have any number of leaf switches that have waited long enough for few."""
+        kinds, self.any_switches_s = self.nodes.kinds, inf
+        if kinds.switches.n == 0:
+            return
+        for x in range(self.n_waiting):
+            slot = self.in_order[x]
+            kind = self.kind[slot]
+            if kinds.most_leaves[kind] > 0:
+                until_s = self.began_s[slot] + kinds.wait_s[kind]
+                if until_s > now_s:
+                    self.any_switches_s = min(self.any_switches_s, until_s)
+                else:
+                    self.kind[slot], self.is_reordered = kinds.after[kind], True
 
     def ended(self, slot: int, now_s: float) -> None:
         self.service.ends(slot, now_s)
@@ -260,8 +280,8 @@ class OnNodes(Queue):
             self.service.take(self.placed[x], -1)
 
     def changes_s(self, now_s: float) -> float:
-        """When priorities are calculated next, or a reservation begins or ends."""
-        return min(self.service.next_s(), self.calendar.next_s(now_s))
+        """When priorities are calculated, a reservation begins or ends, or a job may have any switches."""
+        return min(self.service.next_s(), self.calendar.next_s(now_s), self.any_switches_s)
 
     def decide(self, now_s: float) -> int:
         self.set_in_order(now_s)

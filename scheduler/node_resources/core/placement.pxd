@@ -24,6 +24,8 @@ cdef class Ranking:
     cdef void make_current(self, Py_ssize_t k) except *
     cdef bint is_better(self, Py_ssize_t k, long a, long b) noexcept
     cdef void sift_down(self, Py_ssize_t k, Py_ssize_t size, Py_ssize_t x) noexcept
+    @cython.locals(most=long)
+    cdef long most_on(self, Py_ssize_t k, Py_ssize_t n, long chunks) noexcept
     cdef void write_row(self, Py_ssize_t k, long n, long chunks, Rows rows) except *
     cdef void choose(self, Py_ssize_t k, long chunks, Rows rows) except *
     @cython.locals(here=long)

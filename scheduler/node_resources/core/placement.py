@@ -182,9 +182,18 @@ class Ranking:
             self.heap[x], self.heap[best] = self.heap[best], self.heap[x]
             x = best
 
+    def most_on(self, k: int, n: int, chunks: int) -> int:
+        """How many of some chunks of a job may be on node n, where switches divide them."""
+        switches, most = self.state.kinds.switches, min(chunks, self.state.fit[k, n])
+        if most == 0 or self.state.kinds.on_node[k] == 0:
+            return most
+        return min(most, switches.gets[switches.leaf[n]]) if switches.leaf[n] != NONE else 0
+
     def write_row(self, k: int, n: int, chunks: int, rows: Rows) -> None:
         """Add chunks on a node to `rows`: one row, or one for each chunk that takes a part of a GPU, which
         may be another one."""
+        if self.state.kinds.on_node[k] > 0:
+            self.state.kinds.switches.gets[self.state.kinds.switches.leaf[n]] -= chunks
         if self.state.kinds.takes_parts_of_gpus(k):
             for _ in range(chunks):
                 rows.add(n, 1, 0)
@@ -195,25 +204,27 @@ class Ranking:
         """Add the best nodes for `chunks` chunks to `rows`, best first, with as many chunks on each as fit.
         There must be room for all of them, and scores must be current. Ties: the lowest node. O(N + chosen
         log N)."""
-        fit, n, best, size = self.state.fit, 0, NONE, 0
-        if self.selection == CONSECUTIVE:
+        n, best, size = 0, NONE, 0
+        if self.state.kinds.on_node[k] > 0:
+            self.state.kinds.n_leaves(k, chunks, self.state.fit[k])
+        elif self.selection == CONSECUTIVE:
             self.choose_consecutive(k, chunks, rows)
             return
-        if self.selection == FIRST_FIT:
+        if not self.is_scored:
             while chunks > 0:
-                here = min(chunks, fit[k, n])
+                here = self.most_on(k, n, chunks)
                 if here > 0:
                     self.write_row(k, n, here, rows)
                     chunks -= here
                 n += 1
             return
         for n in range(self.state.n_nodes):
-            if fit[k, n] > 0:
+            if self.most_on(k, n, chunks) > 0:
                 self.heap[size] = n
                 size += 1
                 if best == NONE or self.scores[k, n] > self.scores[k, best]:
                     best = n
-        if fit[k, best] >= chunks:  # as for most jobs
+        if self.most_on(k, best, chunks) == chunks:  # as for most jobs
             self.write_row(k, best, chunks, rows)
             return
         for x in range(size // 2 - 1, -1, -1):
@@ -223,7 +234,7 @@ class Ranking:
             size -= 1
             self.heap[0] = self.heap[size]
             self.sift_down(k, size, 0)
-            here = min(chunks, fit[k, n])
+            here = self.most_on(k, n, chunks)
             self.write_row(k, n, here, rows)
             chunks -= here
 

@@ -319,6 +319,8 @@ class ReservingRule(StartRule):
 
     def note_alike(self, k: int, chunks: int, takes_s: float, start_s: float) -> None:
         x = 0
+        if self.nodes.kinds.on_node[k] > 0:  # more chunks may be on fewer leaves
+            return
         while x < self.n_alike and not (
             self.alike_request[x, 0] == k
             and self.alike_request[x, 1] == chunks

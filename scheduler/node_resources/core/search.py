@@ -230,6 +230,6 @@ class Search:
                 elif self.offer[n] > 0:
                     self.look_again_at(n, self.offers_s[n])
             self.most = max(self.most, total)
-            if total >= chunks:
+            if total >= chunks and self.kinds.connects(k, chunks, fit[k]):
                 return start_s
         return inf

@@ -1,5 +1,6 @@
 cimport cython
 from scheduler.node_resources.core.calendar cimport Calendar
+from scheduler.node_resources.core.switches cimport Switches
 
 cdef long NONE, WHOLE, ONE
 cdef Py_ssize_t FREE
@@ -13,6 +14,11 @@ cdef class Kinds:
     cdef readonly unsigned char[::1] exclusive
     cdef readonly unsigned char[:, ::1] eligible
     cdef public unsigned char[:, ::1] overlap
+    cdef public Switches switches
+    cdef readonly long[::1] on_node, most_leaves, after
+    cdef readonly double[::1] wait_s
+    cpdef long n_leaves(self, Py_ssize_t k, long chunks, long[::1] fit) except -1
+    cdef bint connects(self, Py_ssize_t k, long chunks, long[::1] fit) noexcept
     cpdef bint takes_parts_of_gpus(self, Py_ssize_t k) noexcept
     cpdef long own(self, Py_ssize_t k) noexcept
     cdef long placed(self, Py_ssize_t k, long chunks) noexcept

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core.arrays import Flags, Floats, Ints, Ints2, integers, larger
+from scheduler.core.arrays import Flags, Floats, Ints, Ints2, floats, integers, larger
 from scheduler.node_resources.core.calendar import Calendar
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
+from scheduler.node_resources.core.switches import Switches
 
 MIN_KINDS = 16
+NO_SWITCHES = Switches(integers(0), integers(0), np.zeros((0, 0), np.bool_), integers(0))
 
 
 class NodeTable(NamedTuple):
@@ -44,7 +46,11 @@ class Kinds:
     of GPUs, how many, thousandths of each (less than a whole only of one), and the bits of the types that
     will do; the most chunks of one job on a node; whether one needs a node on which nothing runs, and takes
     all of it; on which nodes it may be, by partition and features; the `pool` of nodes that its partitions
-    are, of which some `overlap`; and its class in the `calendar`."""
+    are, of which some `overlap`; and its class in the `calendar`.
+
+    Those that are placed by `switches` have `on_node`, the most chunks of one job on any node, or 0. A job
+    whose kind has `most_leaves` has chunks on at most so many leaf switches until it has waited for `wait_s`;
+    from then on it is of the kind `after`."""
 
     def __init__(self, n_nodes: int, n_needs: int) -> None:
         self.n, self.calendar, self.job_class = 0, Calendar(n_nodes), integers(MIN_KINDS)
@@ -54,6 +60,8 @@ class Kinds:
         self.exclusive = np.zeros(MIN_KINDS, np.uint8)
         self.eligible = np.zeros((MIN_KINDS, n_nodes), np.uint8)
         self.pool, self.overlap = integers(MIN_KINDS), np.zeros((0, 0), np.uint8)
+        self.switches, self.on_node, self.most_leaves = NO_SWITCHES, integers(MIN_KINDS), integers(MIN_KINDS)
+        self.wait_s, self.after = floats(MIN_KINDS), integers(MIN_KINDS)
 
     def add(
         self, need: Sequence[int], gpus: Sequence[int], most: int, exclusive: bool, eligible: Flags, pool: int
@@ -65,11 +73,28 @@ class Kinds:
             self.gpus, self.gpu_share = larger(self.gpus, 2 * k), larger(self.gpu_share, 2 * k)
             self.gpu_types, self.exclusive = larger(self.gpu_types, 2 * k), larger(self.exclusive, 2 * k)
             self.most_on_node, self.pool = larger(self.most_on_node, 2 * k), larger(self.pool, 2 * k)
-            self.job_class = larger(self.job_class, 2 * k)
+            self.job_class, self.on_node = larger(self.job_class, 2 * k), larger(self.on_node, 2 * k)
+            self.most_leaves, self.wait_s = larger(self.most_leaves, 2 * k), larger(self.wait_s, 2 * k)
+            self.after = larger(self.after, 2 * k)
         np.asarray(self.need)[k], np.asarray(self.eligible)[k] = need, eligible
         self.gpus[k], self.gpu_share[k], self.gpu_types[k] = gpus
         self.most_on_node[k], self.exclusive[k], self.pool[k], self.n = most, exclusive, pool, k + 1
         return k
+
+    def place_by_switches(self, k: int, on_node: int, most_leaves: int, wait_s: float, after: int) -> None:
+        self.on_node[k], self.most_leaves[k] = on_node, most_leaves
+        self.wait_s[k], self.after[k] = wait_s, after
+
+    def n_leaves(self, k: int, chunks: int, fit: Ints) -> int:
+        """On how many leaves chunks of a job are, of which so many `fit` on each node; 0 without room."""
+        return self.switches.divide(fit, chunks, (chunks + self.on_node[k] - 1) // self.on_node[k])
+
+    def connects(self, k: int, chunks: int, fit: Ints) -> bool:
+        """Whether switches allow that many chunks of a job, for which nodes have room."""
+        if self.on_node[k] == 0:
+            return True
+        n = self.n_leaves(k, chunks, fit)
+        return n > 0 and (self.most_leaves[k] == 0 or n <= self.most_leaves[k])
 
     def takes_parts_of_gpus(self, k: int) -> bool:
         return self.gpu_share[k] < WHOLE and not self.exclusive[k]
@@ -236,7 +261,7 @@ class NodeState:
         self.seen[k] = self.clock
 
     def fits_now(self, k: int, chunks: int) -> bool:
-        """As `fits`, if there is room for the kind."""
+        """As `fits`, whatever switches allow, if there is room for the kind."""
         if self.seen[k] != self.clock:
             self.refresh(k)
         return self.total[k] >= chunks and self.site_suffices(k)
@@ -244,7 +269,7 @@ class NodeState:
     def fits(self, k: int, chunks: int) -> bool:
         """Whether a job of that many chunks of kind k may start now; brings `fit` and `total` up to date."""
         self.make_room()
-        return self.fits_now(k, chunks)
+        return self.fits_now(k, chunks) and self.kinds.connects(k, chunks, self.fit[k])
 
     def next_that_may_fit(self, without: NodeState, kinds: Ints, chunks: Ints, i: int, end: int) -> int:
         """The first position in the queue, from i on, of a job that does not fit, but would `without` some

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from scheduler import UserError
 from scheduler.node_request import Gpus, Node, Partition, Request
+from scheduler.node_resources.topology import Topology
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine, Estimates
@@ -27,6 +29,7 @@ from tests.scheduler.free_nodes.test_consumable_backfilling import (
     small_nodes,
     state_of,
 )
+from tests.scheduler.topologies import topology_of, trees
 from tests.sil.runs.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -51,6 +54,7 @@ SELECTIONS = (
     "gpu_clustering",
 )
 
+T = TypeVar("T")
 Row = tuple[float, float, float | None, int]
 """Submission, run time, estimate, user."""
 
@@ -82,7 +86,8 @@ def partitions_called(name: str) -> st.SearchStrategy[Partition]:
 @st.composite
 def logs(draw: st.DrawFn) -> JobLog:
     """On a few nodes of any kind, with licences, partitions with limits, whole nodes, parts of GPUs,
-    simultaneous events, runs that exceed their estimates, and jobs that fit nowhere."""
+    simultaneous events, runs that exceed their estimates, and jobs that fit nowhere; some on switches or
+    blocks."""
     small = draw(small_nodes())
     state = state_of(small).nodes
     named = {f"n{n}": node for n, node in enumerate(state.all)}
@@ -93,7 +98,36 @@ def logs(draw: st.DrawFn) -> JobLog:
         times_s, st.integers(1, 20).map(float), st.none() | st.integers(1, 30).map(float), st.integers(-1, 2)
     )
     drawn: list[tuple[SmallJob, Row]] = draw(st.lists(st.tuples(small_jobs(), row), min_size=1, max_size=25))
-    return log_on_nodes(cluster, [request_of(job) for job, _ in drawn], [row for _, row in drawn])
+    requests = [request_of(job) for job, _ in drawn]
+    if draw(st.integers(0, 2)) == 0:
+        cluster = connected(cluster, draw)
+        limits = st.sampled_from([(0, 0.0), (1, 7.0), (1, 1e3), (2, 20.0)])
+        requests = [
+            replace(request, switches=most, switch_wait_s=wait_s)
+            for request, (most, wait_s) in zip(requests, draw(lists_of(limits, len(drawn))), strict=True)
+        ]
+    return log_on_nodes(cluster, requests, [row for _, row in drawn])
+
+
+def lists_of(each: st.SearchStrategy[T], n: int) -> st.SearchStrategy[list[T]]:
+    return st.lists(each, min_size=n, max_size=n)
+
+
+def connected(cluster: SiteNodes, draw: st.DrawFn) -> SiteNodes:
+    """The nodes on leaf switches, of which some are below no other one and some nodes are on none; or in
+    blocks."""
+    if draw(st.booleans()):
+        topology = Topology.of_blocks(["s0", "s1", "s2"], draw(st.sampled_from([(1,), (2,), (1, 2), (1, 4)])))
+    else:
+        optional = draw(st.booleans())
+        topology = replace(topology_of(draw(trees(1)))[0], is_optional=optional)
+    names = st.sampled_from([*topology.leaves, *topology.leaves, "none"])
+    leaves = draw(lists_of(names, len(cluster.nodes)))
+    nodes = {
+        name: replace(node, switch=leaf)
+        for (name, node), leaf in zip(cluster.nodes.items(), leaves, strict=True)
+    }
+    return replace(cluster, nodes=nodes, topology=topology)
 
 
 @settings(max_examples=up_to(1000, part=20), deadline=None)
