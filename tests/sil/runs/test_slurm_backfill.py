@@ -144,12 +144,13 @@ def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_d
 
 
 @settings(max_examples=up_to(500, part=20), deadline=None)
-@given(logs(), st.sampled_from(SELECTIONS))
+@given(logs(), st.sampled_from([selection for selection in SELECTIONS if selection != "consecutive"]))
 def test_exact_reservations_for_all_at_each_event_are_conservative_backfilling_if_estimates_are_exact(
     log: JobLog, selection: str
 ) -> None:
     """Otherwise conservative backfilling keeps reservations where later jobs were not in the way when they
-    were made, while a new plan has none of them before those of earlier jobs."""
+    were made, while a new plan has none of them before those of earlier jobs. Which nodes are consecutive
+    depends on all that are free, and so on the time of the plan."""
     assume(log.cluster is not None and not log.cluster.site_resources)  # Slurm reserves no licences
     replay = Replay(log, engine=Engine.COMPILED, estimates=Estimates.ACTUAL)
     all_exact = {"bf_interval": 0, "bf_window": 10**9, "bf_resolution": 0, "bf_max_job_test": 10**9}
