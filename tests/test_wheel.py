@@ -60,7 +60,7 @@ def test_an_installed_wheel_needs_nothing_of_the_checkout_and_no_compiler(tmp_pa
 
 def test_all_imports_of_the_commands_are_pinned_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = {re.match(r"[\w-]+", text)[0].lower() for text in project["dependencies"]}  # type: ignore[index]
+    needed = {re.match(r"[\w.-]+", text)[0].lower() for text in project["dependencies"]}  # type: ignore[index]
     assert "hypothesis" not in needed, "only `sil check` and scheduler.testing draw their problems with it"
     pinned = (ROOT / "requirements.txt").read_text().lower()
     assert not [name for name in needed if not re.search(rf"^{name}==", pinned, re.MULTILINE)]

@@ -122,9 +122,12 @@ class Queue:
 
     def extend_estimate(self, takes_s: float, now_s: float) -> None:
         """Expect the overdue run to take `takes_s`."""
-        slot = self.releases.slot[0]
+        r = self.releases
+        run, released, slot = r.run[0], r.released[0], r.slot[0]
         later_s = max(self.began_s[slot] + takes_s, now_s + 1.0)  # or time would not advance
-        self.expect_end(slot, self.releases.released[0], later_s)
+        r.remove(r.end_s[0], run)
+        r.insert(later_s, released, run, slot)
+        self.end_s[slot] = later_s
 
     def expect_end(self, slot: int, released: int, end_s: float) -> None:
         """Expect a run to end at another time, and to release this then."""

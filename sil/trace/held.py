@@ -34,7 +34,10 @@ def lists(name: str, ends: Ints, numbers: Ints2, is_given: Flags) -> pl.Expr:
     """A column of HELD. The k-th list ends before row `ends[k + 1]` of `numbers`; it is null unless it
     `is_given`."""
     fields = enumerate(_FIELDS[name].items())
-    records = pl.DataFrame([pl.Series(field, numbers[:, k]).cast(kind) for k, (field, kind) in fields])
+    # Numbers that no engine should write wrap, so that they are in the facts, which are checked.
+    records = pl.DataFrame(
+        [pl.Series(field, numbers[:, k]).cast(kind, wrap_numerical=True) for k, (field, kind) in fields]
+    )
     rows = pl.int_ranges(pl.lit(pl.Series(ends[:-1])), pl.lit(pl.Series(ends[1:])))
     of_all = pl.lit(records.to_struct().implode()).first()
     return of_all.list.gather(pl.when(pl.lit(pl.Series(is_given))).then(rows)).alias(name)
