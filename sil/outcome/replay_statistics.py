@@ -64,7 +64,8 @@ class ReplayStatistics:
         ran_s = pl.col("execution_time")
         if measured is not None:
             from_s, until_s = measured.from_s, measured.until_s
-            ran_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
+            there_s = pl.min_horizontal("finish_time", until_s) - pl.max_horizontal("starting_time", from_s)
+            ran_s = pl.min_horizontal(ran_s, there_s)  # it may have been suspended
         held = {"computing": "requested_number_of_resources", **({"gpus": "requested_gpus"} if gpus else {})}
         self._held = {name: (pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64) for name, what in held.items()}
         """What is summed over all jobs: seconds of processors, and of GPUs."""
