@@ -81,10 +81,10 @@ def order_of_service(settings: Mapping[str, Line], modelled: Collection[str]) ->
             key = next(pair.key for pair in line.pairs if pair.name == name)
             found.append(shortened(f"{key}={value}", 80))
     if found:
+        has = "not modelled" if modelled else "without effect on built-in schedulers unless --policy names it"
         yield (
             f"{counted(len(found), 'setting')} of slurm.conf for the order of jobs, for preemption or for "
-            f"limits ({abbreviated(found)}): not modelled by the built-in schedulers, of which fcfs serves "
-            f"jobs in the order in which they arrive; Slurm's own controller (the scheduler 'slurm') has them"
+            f"limits ({abbreviated(found)}): {has}; Slurm's own controller (the scheduler 'slurm') has them"
         )
 
 

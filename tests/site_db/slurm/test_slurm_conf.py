@@ -203,7 +203,7 @@ def test_a_key_that_is_similar_to_another_is_ignored_with_a_question_if_no_value
         (
             ("PriorityType = priority/multifactor", "PriorityWeightFairshare=1000", "PriorityWeightAge=0"),
             "2 settings of slurm.conf for the order of jobs, for preemption or for limits "
-            "(PriorityType=priority/multifactor, PriorityWeightFairshare=1000): not modelled by the built-in",
+            "(PriorityType=priority/multifactor, PriorityWeightFairshare=1000): without effect on built-in",
         ),
         (("AccountingStorageEnforce=limits,qos",), "1 setting of slurm.conf"),
         (("PreemptType=preempt/qos", "preemptmode=requeue"), "2 settings of slurm.conf"),
