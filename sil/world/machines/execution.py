@@ -78,7 +78,7 @@ class ExecutionModel(ABC):
 
     def suspend(self, run: RunId, now_s: float) -> DispatchOrder:
         """Stop an active run, which keeps what it has done. Returns the order that started it."""
-        # Not reached: only Slurm's controller suspends runs, and it manages nodes, which can.
+        # Not reached: Slurm's controller and preemption under a policy suspend runs on nodes, which can.
         raise NotImplementedError("runs on these machines cannot be suspended")
 
     def resume(self, run: RunId, now_s: float) -> DispatchOrder:

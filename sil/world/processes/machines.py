@@ -1,4 +1,4 @@
-"""Time-shared nodes in detail as an execution model: jobs advance as their processes are scheduled."""
+"""Detailed time-shared nodes as an execution model: jobs advance as their processes are scheduled."""
 
 from __future__ import annotations
 
