@@ -28,6 +28,7 @@ ON_MACHINES = {
     "met": "scheduler.mapping.immediate:Met",
     "mct": "scheduler.mapping.immediate:Mct",
     "best_assignment": "scheduler.mapping.immediate:BestAssignment",
+    "bold": "scheduler.mapping.bold:Bold",
     "min_min": "scheduler.mapping.greedy:MinMin",
     "max_min": "scheduler.mapping.greedy:MaxMin",
     "sufferage": "scheduler.mapping.greedy:Sufferage",
