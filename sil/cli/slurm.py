@@ -103,7 +103,7 @@ def _carry_out(
     from sil.experiment.replay_folder import render
     from sil.rehearsal.page import headline, write_rehearsal
     from sil.rehearsal.run import read_rehearsal, rehearse
-    from sil.rehearsal.sections import judged_title
+    from sil.rehearsal.sections import GAPS, gap_rows, judged_title
 
     for note in notes:
         console.print_note(note)
@@ -129,6 +129,10 @@ def _carry_out(
         for each in found.reproduction.judgements:
             table.add_row(judged_title(each), each.grade.value)
         console.print_table(table, table)
+        missing = Table(*GAPS)
+        for row in gap_rows(found.gaps):
+            missing.add_row(*row)
+        console.print_table(missing, missing)
         for variant in found.variants:
             console.print_line(headline(variant))
         console.print_line(f"Results are in {folder}; open {page} in a browser.")

@@ -18,6 +18,7 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
+from sil.rehearsal.gaps import Gap, gaps
 from sil.rehearsal.submissions import REPLACED, HowSubmitted
 from sil.runs.node_events import notes_on
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
@@ -159,6 +160,7 @@ class Month:
     """Jobs that ran at the beginning."""
     warm_up_days: float
     """The days from the first submission to that of the first job that counts."""
+    gaps: tuple[Gap, ...]
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,9 @@ def month_of(
     period = RehearsalPeriod.of(jobs, since, warm_up_days, name)
     begun = {job.line for job in jobs if job.started_unix_s < period.begin_s}
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
+    order = "order of arrival" if cluster.policy is None else "computed by the policy"
+    order = "computed by the controller" if arrivals is Arrivals.AS_SUBMITTED else order
+    missing = tuple(gaps(jobs, period.begin_s, done, order))
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
     how = None
     if arrivals is Arrivals.AS_SUBMITTED:
@@ -234,11 +239,7 @@ def month_of(
     causes = dict(_by_number(numbered, tally.remarked))
     if late := frozenset(number for number, job in numbered.items() if job.line in waited):
         causes[WAITED] = late
-    placed = "may start on others than in" if how is None else "get the nodes of"
-    beginning = _of_beginning(len(of_begun), len(late), placed)
-    log = replace(
-        log, notes=(*log.notes, *log.not_associated, *beginning, *_by_sbatch(numbered, events.options))
-    )
+    log = replace(log, notes=(*log.notes, *log.not_associated, *_by_sbatch(numbered, events.options)))
     users: dict[str, dict[str, None]] = {}
     for job in jobs:
         users.setdefault(job.reservation, {})[job.user] = None
@@ -247,7 +248,7 @@ def month_of(
         log = with_reservations(log, events, Path(name))
         log = replace(log, notes=(*log.notes, *notes_on(events)))
     warm_up_days = (period.counts_from_s - jobs[0].submitted_unix_s) / DAY_S - EPSILON_DAYS
-    return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0))
+    return Month(log, events, runs, causes, frozenset(of_begun), max(warm_up_days, 0.0), missing)
 
 
 def _in_reservations(jobs: Mapping[int, LoggedJob], names: Collection[str], tally: Tally) -> Events:
@@ -335,12 +336,4 @@ def _by_sbatch(jobs: Mapping[int, LoggedJob], options: Mapping[int, Mapping[str,
         yield (
             f"Slurm's own `sbatch` submits {counted(len(numbers), 'job')} (first: {first}), because of "
             f"{', '.join(names)} in SubmitLine"
-        )
-
-
-def _of_beginning(n_begun: int, n_waited: int, placed: str) -> Iterator[str]:
-    if n_begun or n_waited:
-        yield (
-            f"when the replay begins, {counted(n_begun, 'job')} ran, which {placed} the log for the rest of "
-            f"their time, and {counted(n_waited, 'job')} waited, which are submitted then"
         )

@@ -12,7 +12,9 @@ from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import NOTICEABLE, NOTICEABLE_S, QUANTITIES, MeanDifference
 from sil.rehearsal.run import JobsVerdict, Rehearsal, Variant, read_rehearsal
 from sil.rehearsal.sections import (
+    GAPS,
     changed_table,
+    gap_rows,
     group_in_words,
     group_title,
     reproduction_sections,
@@ -79,11 +81,16 @@ def rehearsal_page(found: Rehearsal) -> Page:
         notices,
         [
             *reproduction_sections(found.reproduction, found.present, found.differing),
+            Section(
+                "What the accounting does not say",
+                "Of the jobs that are replayed, also of those that do not count.",
+                [Part(table=PageTable(GAPS, gap_rows(found.gaps), "text"))],
+            ),
             *_matrix(found.variants),
             *(section for variant in found.variants for section in _variant(variant, found.present)),
             *_controllers(found.said, {name: len(jobs) for name, jobs in found.replayed.jobs.items()}),
         ],
-        Part(f"What the accounting does not say, and repairs: {len(notes)}", items=notes) if notes else None,
+        Part(f"Notes on the accounting, and repairs: {len(notes)}", items=notes) if notes else None,
     )
 
 

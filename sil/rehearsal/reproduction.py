@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,10 @@ class Group:
     jobs: int
     recorded_s: float
     replayed_s: float
-    near: float
+    near: Interval
     difference: Interval = NO_DIFFERENCE
     """Of the waits, replayed less recorded, of jobs that started."""
-    off_s: float = 0.0
+    off_s: Interval = NO_DIFFERENCE
     worst_s: float = 0.0
     """By how much starts differ, in either direction: mean and most."""
     not_started: int = 0
@@ -67,15 +67,15 @@ class Group:
         return Agreement(Measure.WAIT, self.difference, self.worst_s, self.recorded_s)
 
     def sentence(self, waited: str = "") -> str:
-        near = (
-            f"{100 * self.near:.1f} % of {counted(self.jobs, 'start')} are within 5 minutes of those recorded"
-        )
+        share = f"{100 * self.near.mean:.1f} %"
+        near = f"{share} of {counted(self.jobs, 'start')} are within 5 minutes of those recorded"
         waits = f"{duration_text(self.recorded_s)} recorded, {duration_text(self.replayed_s)} replayed"
         return f"{near}{waited}; mean wait {waits}"
 
     def as_dict(self) -> dict[str, Any]:
         worst_s = self.worst_s if isfinite(self.worst_s) else None  # a job did not start
-        return {**asdict(self), "difference": self.difference.as_dict(), "worst_s": worst_s}
+        intervals = {key: getattr(self, key).as_dict() for key in ("near", "difference", "off_s")}
+        return {**asdict(self), **intervals, "worst_s": worst_s}
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class Reproduction:
         return self.all.not_started
 
     @property
-    def _waited(self) -> pl.DataFrame:
+    def waiting_jobs(self) -> pl.DataFrame:
         waits = pl.col("recorded_s", "replayed_s").fill_null(float("inf")) > NEAR_S
         return self.jobs.filter(pl.any_horizontal(waits))
 
     @cached_property
     def waiting(self) -> Group:
         """The jobs that waited, in the log or in the replay."""
-        return _group("all", "waited", self._waited)
+        return _group("all", "waited", self.waiting_jobs)
 
     def groups(self, kinds: Iterable[str] = GROUPS) -> Iterator[Group]:
         for kind, name in largest_groups(self.jobs, kinds):
@@ -124,21 +124,21 @@ class Reproduction:
     @cached_property
     def agreements(self) -> Mapping[Measure, Agreement]:
         """All measures, of all jobs."""
-        days = self.jobs.group_by(pl.col("submit_s") // DAY_S).agg(pl.mean("recorded_s", "replayed_s"))
+        day = pl.col("submit_s") // DAY_S
+        days = self.jobs.group_by(job=day).agg(day.first() * DAY_S, pl.mean("recorded_s", "replayed_s"))
         first_s, last_s = float(self.jobs["submit_s"].min()), float(self.jobs["submit_s"].max())  # type: ignore[arg-type]
         edges_s = np.arange(first_s, max(last_s, first_s + HOUR_S) + 1.0, HOUR_S)
         share = pl.col("requested_number_of_resources") / self.processors
         used = [held(each, RUNNING, share, edges_s) for each in (self.before, self.after)]
         off = np.abs(used[1] - used[0])
-        hours = pl.DataFrame({"job_id": range(len(off)), "submission_time": edges_s[:-1], "off": 0.0})
-        found = mean_difference(hours.with_columns(off=off), hours, "off")
+        hours = pl.DataFrame({"job": range(len(off)), "submit_s": edges_s[:-1], "off": off})
         every = [
             self.all.agreement,
-            Agreement(Measure.NEAR, Interval(self.all.near, None)),
-            Agreement(Measure.NEAR_WAITING, Interval(self.waiting.near, None) if self.waiting.jobs else None),
-            Agreement(Measure.RANKS, _correlation(self._waited)),
-            Agreement(Measure.DAYS, _correlation(days) if len(days) >= MIN_BLOCKS else None),
-            Agreement(Measure.UTILISATION, found, float(off.max())),
+            Agreement(Measure.NEAR, self.all.near),
+            Agreement(Measure.NEAR_WAITING, self.waiting.near if self.waiting.jobs else None),
+            Agreement(Measure.RANKS, _correlation(self.waiting_jobs)),
+            Agreement(Measure.DAYS, _correlation(days.sort("job")) if len(days) >= MIN_BLOCKS else None),
+            Agreement(Measure.UTILISATION, _mean(hours, pl.col("off")), float(off.max())),
         ]
         return {each.measure: each for each in every}
 
@@ -178,7 +178,7 @@ class Reproduction:
             for cause, numbers in self.causes.items()
         ]
         found = [(cause, group) for cause, group in found if group.jobs]
-        yield from sorted(found, key=lambda each: (-each[1].jobs * (1 - each[1].near), each[0]))
+        yield from sorted(found, key=lambda each: (-each[1].jobs * (1 - each[1].near.mean), each[0]))
         of_any = frozenset[int]().union(*self.causes.values())
         without = self.jobs.filter(~pl.col("job").is_in(list(of_any)))
         if found and len(without):
@@ -201,7 +201,7 @@ class Reproduction:
         if len(self.first_part):
             yield f"First part, on which weights were calibrated: {self.calibrated.sentence()}."
             part = "The rest, which alone is judged: "
-        waited = f", of the {waiting.jobs:,} jobs that waited {100 * waiting.near:.1f} %"
+        waited = f", of the {waiting.jobs:,} jobs that waited {100 * waiting.near.mean:.1f} %"
         yield f"{part}{self.all.sentence(waited if waiting.jobs else '')}."
         yield SENTENCES[self.use]
         if self.not_started:
@@ -276,27 +276,32 @@ def sizes(processors: pl.Series) -> pl.Series:
     return pl.Series(map(size_class, size_powers(processors).tolist()), dtype=pl.String)
 
 
+def _mean(jobs: pl.DataFrame, value: pl.Expr) -> Interval:
+    """The mean of a value, of the jobs that have it, over blocks of days."""
+    known = jobs.select(job_id="job", submission_time="submit_s", value=value).drop_nulls()
+    found = mean_difference(known, known.with_columns(value=0.0), "value")
+    # The mean of blocks differs by rounding, which decides at a limit.
+    return NO_DIFFERENCE if found is None else replace(found, mean=float(known["value"].mean()))  # type: ignore[arg-type]
+
+
 def _correlation(waits: pl.DataFrame) -> Interval | None:
-    """Of the ranks of recorded and replayed waits; None where all are equal."""
-    found = waits.drop_nulls("replayed_s").select(pl.corr("recorded_s", "replayed_s", method="spearman"))
-    value = found.item()
-    return None if value is None or isnan(value) else Interval(float(value), None)
+    """Of the ranks of recorded and replayed waits; None where all are equal. It is a mean over jobs, to the
+    first order (delta method): a job whose ranks agree adds nothing to its spread."""
+    known = waits.drop_nulls("replayed_s")
+    ranks = [known[column].rank().cast(pl.Float64) for column in ("recorded_s", "replayed_s")]
+    if any(each.n_unique() < 2 for each in ranks):
+        return None
+    x, y = ((each - each.mean()) / each.std(ddof=0) for each in ranks)
+    share = float((x * y).mean())  # type: ignore[arg-type]
+    return _mean(known.with_columns(share=share + x * y - share * (x**2 + y**2) / 2), pl.col("share"))
 
 
 def _group(kind: str, name: str, jobs: pl.DataFrame) -> Group:
     if jobs.is_empty():
-        return Group(kind, name, 0, 0.0, 0.0, 1.0)
-    off_s = pl.col("later_s").abs()
-    near = (off_s <= NEAR_S).fill_null(False).mean()
-    row = jobs.select(
-        pl.mean("recorded_s"), pl.mean("replayed_s"), near=near, off=off_s.mean(), worst=off_s.max()
-    ).row(0)
-    recorded_s, replayed_s, share, mean_s, most_s = (0.0 if value is None else float(value) for value in row)
-    of_jobs = {"job_id": pl.col("job"), "submission_time": pl.col("submit_s")}
-    before, after = (
-        jobs.select(**of_jobs, wait=column).drop_nulls() for column in ("recorded_s", "replayed_s")
-    )
-    difference = mean_difference(after, before, "wait") or NO_DIFFERENCE
-    missing = jobs["later_s"].null_count()
-    off = mean_s, inf if missing else most_s, missing
-    return Group(kind, name, len(jobs), recorded_s, replayed_s, share, difference, *off)
+        return Group(kind, name, 0, 0.0, 0.0, Interval(1.0, None))
+    later_s, missing = pl.col("later_s"), jobs["later_s"].null_count()
+    waits = jobs.select(pl.mean("recorded_s", "replayed_s").fill_null(0.0), later_s.abs().max()).row(0)
+    recorded_s, replayed_s, worst_s = waits
+    near = _mean(jobs, (later_s.abs() <= NEAR_S).fill_null(False).cast(pl.Float64))
+    found = near, _mean(jobs, later_s), _mean(jobs, later_s.abs()), inf if missing else worst_s, missing
+    return Group(kind, name, len(jobs), recorded_s, replayed_s, *found)

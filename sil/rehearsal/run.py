@@ -20,6 +20,7 @@ from sil.experiment.replay_folder import read
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
+from sil.rehearsal.gaps import Gap
 from sil.rehearsal.month import COLUMNS, Arrivals, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.verdicts import Subject
@@ -145,6 +146,7 @@ class RehearsalFile(BaseModel):
     begun: list[int]
     processors: int
     subject: Subject
+    gaps: list[Gap]
     calibration: dict[str, Any] | None = None
 
 
@@ -203,6 +205,7 @@ class Rehearsal:
     """What controllers said of themselves, by name of the scheduler."""
     replayed: Replayed
     subject: Subject
+    gaps: Sequence[Gap]
     calibration: dict[str, Any] | None
 
     @property
@@ -225,6 +228,7 @@ class Rehearsal:
             "jobs": self.reproduction.all.jobs,
             "subject": self.subject.model_dump(),
             "calibration": self.calibration,
+            "not_in_accounting": [gap._asdict() for gap in self.gaps],
             "reproduction": self.reproduction.as_dict(),
             "variants": [variant.as_dict() for variant in self.variants],
         }
@@ -277,6 +281,7 @@ class Recording(Listener):
             begun=sorted(month.begun),
             processors=month.log.processors,
             subject=Subject.of(month.log.cluster, present),
+            gaps=[*month.gaps],
             calibration=self.calibration,
         )
         no_link(self.out / REHEARSAL).write_text(found.model_dump_json(), encoding="utf-8")
@@ -311,7 +316,7 @@ def read_rehearsal(out: Path) -> Rehearsal:
     variants = [
         _variant(name, present, again, found.jobs, said, replayed) for name in names if again in others
     ]
-    of = described.subject, described.calibration
+    of = described.subject, described.gaps, described.calibration
     return Rehearsal(present, found, variants, said, replayed, *of)
 
 

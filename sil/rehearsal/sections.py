@@ -3,13 +3,14 @@ differ."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from sil.rehearsal.effects import KINDS, usage
+from sil.rehearsal.gaps import Gap
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction
-from sil.rehearsal.uses import TITLES, Grade, Judgement
+from sil.rehearsal.uses import MIN_JOBS, TITLES, Grade, Judgement
 from sil.report.figures import lines
 from sil.report.page import Cell, PageTable, Part, Section, slug
 from sil.report.replay.over_time import SINCE, utilisation
@@ -54,11 +55,12 @@ def reproduction_sections(found: Reproduction, scheduler: str, differing: pl.Dat
     yield Section(
         "Does it reproduce the month?",
         f"Starts that accounting has, and those of the replay under {scheduler}. Differences are replayed "
-        "less recorded, with intervals at 95 % over blocks of days. Groups are those with most jobs.",
+        "less recorded, with intervals at 95 % over blocks of days. Groups are those with most jobs; "
+        f"fewer than {MIN_JOBS} jobs are too few to say anything of others.",
         [*_agreement(found)],
     )
     causes = [[cause, f"{group.jobs:,}", _near(group)] for cause, group in found.explained()]
-    table = PageTable(["jobs that ...", "jobs", "within 5 minutes"], causes, "text")
+    table = PageTable(["jobs that ...", "jobs", "within 5 minutes (%)"], causes, "text")
     parts = [Part(table=table)] if causes else []
     if len(differing):
         table = changed_table(differing, "wait recorded", "wait replayed")
@@ -73,6 +75,14 @@ def reproduction_sections(found: Reproduction, scheduler: str, differing: pl.Dat
         )
 
 
+def gap_rows(gaps: Sequence[Gap]) -> list[list[str]]:
+    """Rows of the columns GAPS."""
+    return [[gap.missing, f"{gap.jobs:,}", gap.instead] for gap in gaps]
+
+
+GAPS = ("not in the accounting", "jobs", "in the replay")
+
+
 def _agreement(found: Reproduction) -> Iterator[Part]:
     is_rest = len(found.first_part) > 0
     groups = [
@@ -83,19 +93,18 @@ def _agreement(found: Reproduction) -> Iterator[Part]:
         groups.insert(1, ("Waited more than 5 minutes", found.waiting))
     if is_rest:
         groups.insert(0, ("First part, on which weights were calibrated", found.calibrated))
-    rows = [
+    rows: list[list[Cell | str]] = [
         [
             title,
-            f"{group.jobs:,}",
+            Cell(f"{group.jobs:,}", "too few" if group.jobs < MIN_JOBS else ""),
             *map(duration_text, (group.recorded_s, group.replayed_s)),
-            signed_duration(group.difference),
-            duration_text(group.off_s),
-            _near(group),
+            *map(_interval, (signed_duration(group.difference), signed_duration(group.off_s, plus=""))),
+            _interval(_near(group)),
         ]
         for title, group in groups
     ]
     head = ["", "jobs", "mean wait recorded", "replayed", "difference"]
-    head += ["starts differ by, mean", "starts within 5 minutes"]
+    head += ["starts differ by, mean", "starts within 5 minutes (%)"]
     yield Part(table=PageTable(head, rows))
     yield Part(chart=_waits_by_day(found), name=slug("Waits by day"))
     jobs, requested = {"recorded": found.before, "replayed": found.after}, "requested_number_of_resources"
@@ -106,7 +115,13 @@ def _agreement(found: Reproduction) -> Iterator[Part]:
 
 
 def _near(group: Group) -> str:
-    return f"{100 * group.near:.1f} %"
+    return group.near.scaled(100.0).text(".1f")
+
+
+def _interval(text: str) -> Cell:
+    """A mean, with its interval below."""
+    mean, _, limits = text.partition(" [")
+    return Cell(mean, limits and f"[{limits}")
 
 
 def _waits_by_day(found: Reproduction) -> Figure:

@@ -98,9 +98,11 @@ class Agreement:
     def is_settled(self, use: Use) -> bool:
         """Whether other periods like this one are within the limit, too: the interval is, or there is no
         larger difference."""
-        if self.found is None or self.measure in AT_LEAST:
-            return self.found is not None
+        if self.found is None:
+            return False
         limit, found = self.limit(use), self.found
+        if self.measure in AT_LEAST:
+            return found.mean == 1.0 or (found.half_width is not None and found.low >= limit)
         within = found.half_width is not None and -limit <= found.low and found.high <= limit
         return within or self.worst <= limit
 

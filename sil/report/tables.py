@@ -142,11 +142,11 @@ def duration_text(seconds: float) -> str:
     return f"{significant(seconds / size)} {unit}"
 
 
-def signed_duration(found: Interval) -> str:
+def signed_duration(found: Interval, plus: str = "+") -> str:
     """The difference of two durations, with its interval: "+1.93 h [+1.02 h, +2.8 h]"."""
 
     def text(seconds: float) -> str:
-        return f"{'-' if seconds < 0 else '+'}{duration_text(abs(seconds))}"
+        return f"{'-' if seconds < 0 else plus}{duration_text(abs(seconds))}"
 
     if found.half_width is None:
         return text(found.mean)

@@ -115,7 +115,7 @@ def test_jobs_for_built_in_schedulers_arrive_when_they_were_eligible_and_their_d
     assert arrival_s(found, "3") == 3_500.0
     assert found.causes[ELIGIBLE] == found.causes[NAMED_NODES] == {3}
     assert not found.events.options
-    assert any("which may start on others than in the log" in note for note in found.log.notes)
+    assert "order of arrival" in {gap.instead for gap in found.gaps}
 
 
 def test_limits_of_arrays_licences_and_nodes_that_exist_are_kept_and_others_counted(tmp_path: Path) -> None:
@@ -174,3 +174,27 @@ def test_a_log_in_which_nothing_arrives_later_is_refused(tmp_path: Path) -> None
     written(tmp_path)
     with pytest.raises(UserError, match="no job arrived"):
         month(tmp_path, FIRST, row("2", 10, 20, 5_000))
+
+
+def test_what_the_accounting_does_not_say_is_counted_with_what_the_replay_does(tmp_path: Path) -> None:
+    rows = [
+        row("2", 10, 20, 5_000, node="n3"),
+        row("3", 10, 1_500, 5_000, line=""),
+        row("4", 2_000, 2_000, 3_000, node="", account="", reservation="course"),
+    ]
+    found = {gap.missing: gap for gap in month(tmp_path, FIRST, *rows).gaps}
+    assert (
+        found["priority at each time, and changes of it by operators"].instead == "computed by the controller"
+    )
+    for missing, n_jobs in {
+        "account": 1,
+        "nodes on which it ran": 1,
+        "options of submission (SubmitLine)": 1,
+        "nodes and times of its reservation (reservations.txt)": 1,
+        "progress of what ran at the beginning": 1,
+        "age of what waited at the beginning": 1,
+        "usage before the beginning": 1,
+        "times out of service of nodes (events.txt)": 3,
+    }.items():
+        assert found[missing].jobs == n_jobs, missing
+    assert "time limit" not in found

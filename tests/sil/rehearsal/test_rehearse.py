@@ -81,7 +81,7 @@ def test_a_month_reproduces_and_planted_regressions_are_found_and_named(tmp_path
     printed = result.stdout
     assert printed.index("The month reproduces: compare") < printed.index("under slurm")
     found = read_rehearsal(out)
-    assert found.reproduction.all.near == 1.0
+    assert found.reproduction.all.near.mean == 1.0
     planted = {variant.name: variant for variant in found.variants}
     of_bug = next(variant for name, variant in planted.items() if "bug" in name)
     assert of_bug.verdict is not JobsVerdict.NONE

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import spearmanr
 
+from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
 from sil.rehearsal.reproduction import Reproduction, reproduction
 from sil.rehearsal.run import expanded, present, variants
-from sil.rehearsal.uses import Use
+from sil.rehearsal.uses import Measure, Use
 
 N = 400
 HOUR_S = 3_600.0
@@ -83,16 +85,34 @@ def test_the_verdict_needs_starts_that_are_near_and_a_mean_that_agrees(
 def test_jobs_that_never_wait_do_not_prove_that_those_that_wait_are_reproduced() -> None:
     """97.5 % of starts are near, and the mean agrees, but not one job that waited starts when it did."""
     found = of([0.0] * (N - 10) + [HOUR_S] * 10, [0.0] * (N - 10) + [0.0, 2 * HOUR_S] * 5)
-    assert found.all.near == 0.975
+    assert found.all.near.mean == 0.975
     assert found.all.recorded_s == found.all.replayed_s
     assert found.use is Use.NONE
 
 
+def test_shares_and_rank_correlations_have_intervals_as_wide_as_they_scatter() -> None:
+    """Jobs of a day are alike, so that the intervals of independent jobs would be too narrow."""
+    rng, found = np.random.default_rng(1), list[tuple[Interval, Interval]]()
+    for _ in range(40):
+        of_days = rng.normal(0.0, 1.0, (2, N // 24 + 1)).repeat(24, axis=1)[:, :N]
+        waits = HOUR_S * np.exp(of_days[0] + rng.normal(0.0, 1.0, N))
+        made = of(waits.tolist(), (waits * np.exp(0.2 * of_days[1])).tolist())
+        ranks = made.agreements[Measure.RANKS].found
+        assert ranks is not None
+        expected = spearmanr(made.waiting_jobs["recorded_s"], made.waiting_jobs["replayed_s"]).statistic
+        assert ranks.mean == pytest.approx(expected)
+        found.append((made.all.near, ranks))
+    for intervals in zip(*found, strict=True):
+        scatter = 1.96 * np.std([each.mean for each in intervals])
+        widths = [each.half_width for each in intervals if each.half_width is not None]
+        assert scatter == pytest.approx(np.mean(widths), rel=0.3)
+
+
 def test_jobs_that_did_not_start_are_not_near_and_causes_are_counted_apart() -> None:
     found = of([10.0] * N, [10.0] * (N - 100))
-    assert (found.not_started, found.all.near) == (100, 0.75)
+    assert (found.not_started, found.all.near.mean) == (100, 0.75)
     (cause, about), (_, others) = found.explained()
-    assert (cause, about.jobs, about.near) == ("had a dependency", 2, 1.0)
+    assert (cause, about.jobs, about.near.mean) == ("had a dependency", 2, 1.0)
     assert others.jobs == N - 2
     kinds = {group.kind for group in found.groups()}
     assert kinds == {"partition", "size", "week"}, "groups of which there is one say nothing"

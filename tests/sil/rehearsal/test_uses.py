@@ -47,6 +47,23 @@ def test_a_difference_of_five_minutes_is_allowed_also_where_hardly_any_job_waits
     assert Judgement(Use.WAITS, "all", "all", 50, 0, 0, (agreement,)).grade is Grade.GOOD
 
 
+@pytest.mark.parametrize(
+    ("found", "grade"),
+    [
+        (Interval.between(0.95, 0.91, 0.97), Grade.GOOD),
+        (Interval.between(0.95, 0.89, 0.97), Grade.THIS_PERIOD),
+        (Interval(0.95, None), Grade.THIS_PERIOD),
+        (Interval(1.0, None), Grade.GOOD),
+        (Interval.between(0.89, 0.85, 0.93), Grade.NOT),
+    ],
+)
+def test_shares_and_ranks_are_settled_by_their_intervals_or_where_all_jobs_agree(
+    found: Interval, grade: Grade
+) -> None:
+    agreement = Agreement(Measure.NEAR, found)
+    assert Judgement(Use.JOBS, "all", "all", 100, 100, 0, (agreement,)).grade is grade
+
+
 def grades(recorded_s: list[float], replayed_s: list[float]) -> dict[str, Grade]:
     return {judged_title(each): each.grade for each in of(recorded_s, replayed_s).judgements}
 

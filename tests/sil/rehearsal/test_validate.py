@@ -42,8 +42,12 @@ def test_the_right_policy_is_told_to_be_right_and_a_partition_with_few_jobs_is_n
     starts = pl.read_csv(tmp_path / "starts.csv")
     near = (starts["recorded_start_s"] - starts["replayed_start_s"]).abs() < 300.0
     assert near.all()
-    verdicts = json.loads((tmp_path / "verdicts.json").read_text())["reproduction"]["judgements"]
-    assert [each["grade"] for each in verdicts if each["name"] == "test"] == ["not judged"]
+    verdicts = json.loads((tmp_path / "verdicts.json").read_text())
+    judgements = verdicts["reproduction"]["judgements"]
+    assert [each["grade"] for each in judgements if each["name"] == "test"] == ["not judged"]
+    gaps = {each["missing"]: each["jobs"] for each in verdicts["not_in_accounting"]}
+    assert gaps["progress of what ran at the beginning"] == 4
+    assert all(missing in (tmp_path / "validation.html").read_text() for missing in gaps)
     (tmp_path / "validation.html").unlink()
     succeeded("report", tmp_path)
     assert "Validation of sacct.txt" in (tmp_path / "validation.html").read_text()
