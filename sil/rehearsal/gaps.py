@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from site_db.jobs.records import LoggedJob
-
-if TYPE_CHECKING:
-    from sil.rehearsal.month import OperatorsActs
 
 
 class Gap(NamedTuple):
@@ -32,13 +29,19 @@ _OF_EACH: dict[str, tuple[Callable[[LoggedJob], bool], str]] = {
 }
 
 
-def gaps(jobs: Sequence[LoggedJob], begin_s: float, done: OperatorsActs, order: str) -> Iterator[Gap]:
-    """The gaps of recorded jobs from which a replay begins at a time, with the acts of operators that are
-    known; `order` says how the replay knows who is served first."""
+def gaps(
+    jobs: Sequence[LoggedJob],
+    begin_s: float,
+    order: str,
+    drains: Sequence[object],
+    reservations: Collection[str],
+) -> Iterator[Gap]:
+    """The gaps of recorded jobs from which a replay begins at a time, with the drains and reservations that
+    are known; `order` says how the replay knows who is served first."""
     there = [job for job in jobs if job.ended_unix_s > begin_s]
     ran = [job for job in there if job.started_unix_s < begin_s]
     waited = sum(job.submitted_unix_s < begin_s for job in there) - len(ran)
-    outside = sum(bool(job.reservation) and job.reservation not in done.reservations for job in there)
+    outside = sum(bool(job.reservation) and job.reservation not in reservations for job in there)
     found = [Gap(missing, sum(map(lacks, there)), instead) for missing, (lacks, instead) in _OF_EACH.items()]
     found += [
         Gap("priority at each time, and changes of it by operators", len(there), order),
@@ -49,6 +52,6 @@ def gaps(jobs: Sequence[LoggedJob], begin_s: float, done: OperatorsActs, order: 
         Gap("age of what waited at the beginning", waited, "submitted at the beginning"),
         Gap("usage before the beginning", len(jobs) - len(there), "none, unless sshare printed it"),
     ]
-    if not done.drains:
+    if not drains:
         found.append(Gap("times out of service of nodes (events.txt)", len(there), "always in service"))
     yield from (gap for gap in found if gap.jobs)

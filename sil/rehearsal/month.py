@@ -216,7 +216,7 @@ def month_of(
     waited = {job.line for job in jobs if job.submitted_unix_s < period.begin_s} - begun
     order = "order of arrival" if cluster.policy is None else "computed by the policy"
     order = "computed by the controller" if arrivals is Arrivals.AS_SUBMITTED else order
-    missing = tuple(gaps(jobs, period.begin_s, done, order))
+    missing = tuple(gaps(jobs, period.begin_s, order, done.drains, done.reservations))
     jobs = [_from(job, period.begin_s, cluster) for job in jobs if job.ended_unix_s > period.begin_s]
     how = None
     if arrivals is Arrivals.AS_SUBMITTED:
