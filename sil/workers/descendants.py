@@ -79,11 +79,23 @@ def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
 
 
 def be_prompt() -> None:
-    """Let this process run before all that it starts, however many that are, if the system permits it."""
+    """Let this process run before all that it starts, however many that are, if the system permits it. These
+    keep its nice value, which the system resets: whoever starts a command with `nice` means all of it."""
+    global _niceness
     if sys.platform == "linux":
         with suppress(OSError):
+            _niceness = os.getpriority(os.PRIO_PROCESS, 0)
             policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
             os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+
+
+def _be_as_nice() -> None:
+    if _niceness > os.getpriority(os.PRIO_PROCESS, 0):
+        os.setpriority(os.PRIO_PROCESS, 0, _niceness)
+
+
+_niceness = 0
+os.register_at_fork(after_in_child=_be_as_nice)
 
 
 def descendants(spared: Collection[int] = ()) -> Iterator[int]:

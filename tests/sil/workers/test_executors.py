@@ -274,6 +274,18 @@ def test_a_process_that_is_closed_twice_gives_its_supervisor_to_one_other() -> N
         process.close()
 
 
+def test_all_processes_of_a_command_have_its_nice_value() -> None:
+    program = (
+        "import os\n"
+        "from sil.workers.own_process import own_process\n"
+        "from tests.sil.workers.works import tell_nice_value\n"
+        "with own_process(tell_nice_value) as process: print(os.read(process.fileno(), 9).decode())\n"
+    )
+    told = in_a_process("nice", "-n", "7", sys.executable, "-c", program, timeout=60)
+    expected = os.getpriority(os.PRIO_PROCESS, 0) + 7
+    assert told.stdout == f"{expected}\n", told.stderr
+
+
 def test_no_lock_is_held_in_a_process_by_a_thread_that_it_lacks() -> None:
     """Polars starts one when it is imported, and a fork at that moment would wait for it forever."""
     module = "tests.sil.workers.starts_a_thread"

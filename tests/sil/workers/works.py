@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +18,10 @@ from sil.world.guard.decision_time import time_limit
 
 class DeliberateError(Exception):
     pass
+
+
+def tell_nice_value(connection: socket.socket) -> None:
+    connection.sendall(str(os.getpriority(os.PRIO_PROCESS, 0)).encode())
 
 
 @dataclass(frozen=True)
