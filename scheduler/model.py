@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple, NewType
 
@@ -107,7 +108,7 @@ class Job(NamedTuple):
     * `size`: the parameter on which the run times of its class depend, if any.
     * `submitted_by`: who submitted it as `user`; None = that user.
     * `n_tasks`: on nodes, its parallel tasks, one on each node.
-    * `limit_s`: the turnaround limit that it requests.
+    * `limit_s`: the turnaround limit that it requests: its deadline, from its arrival on.
     * `estimate_s`: the user's estimate, an upper bound of its run time.
     * `request`: what it requests of nodes with cores, memory and GPUs.
     * `account`, `qos`: the account that is charged, and the quality of service, as in Slurm; empty = unknown.
@@ -127,6 +128,11 @@ class Job(NamedTuple):
     request: Request | None = None
     account: str = ""
     qos: str = ""
+
+    @property
+    def deadline_s(self) -> float:
+        """By when it is to end; infinite without a limit."""
+        return inf if self.limit_s is None else self.arrival_s + self.limit_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,10 @@ ON_SHARED_NODES = {
 ON_FREE_NODES = {
     "fcfs": "rigid(backfilling=none)",
     "sjf": "rigid(ordering=sjf)",
+    "edf": "rigid(ordering=edf)",
+    "least_laxity": "rigid(ordering=least_laxity)",
     "easy": "rigid(backfilling=easy)",
+    "edf_easy": "rigid(ordering=edf, backfilling=easy)",
     "easy_sjbf": "rigid(backfilling=easy_sjbf)",
     "conservative": "scheduler.free_nodes.rigid:Conservative",
     "rigid": "scheduler.free_nodes.rigid:Rigid",

@@ -57,7 +57,7 @@ def trace(*rows: tuple[float, Fact, Mapping[str, Any]]) -> pl.DataFrame:
         match fact:
             case Fact.JOB_ARRIVED:
                 about = columns["job"], columns["job_class"], time_s, columns["user"]
-                job = Job(*about, request=columns.get("request"))
+                job = Job(*about, limit_s=columns.get("expected_s"), request=columns.get("request"))
                 jobs[job.id] = job
                 recorder.note_arrival(time_s, job)
             case Fact.RUN_STARTED:

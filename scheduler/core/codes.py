@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FCFS, SJF = range(2)
+FCFS, SJF, EDF, LEAST_LAXITY = range(4)
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST, CONSERVATIVE = range(4)
 """Codes of `Ordering` and `Backfilling`; CONSERVATIVE reserves for each job."""
 

@@ -7,7 +7,7 @@ from scheduler.core.waiting_tree cimport WaitingTree
 
 cdef double inf
 cdef Py_ssize_t NONE
-cdef int SJF, NO_BACKFILLING, IN_ORDER, CONSERVATIVE
+cdef int SJF, EDF, NO_BACKFILLING, IN_ORDER, CONSERVATIVE
 
 @cython.final
 cdef class IdenticalNodes(Queue):
@@ -29,6 +29,7 @@ cdef class IdenticalNodes(Queue):
     cpdef void set_available(self, long node, bint is_available) except *
     @cython.locals(size=cython.long)
     cdef long start_one(self, Py_ssize_t place) except -1
+    cdef Py_ssize_t first_in_queue(self, int ordering) except -2
     cdef void put_back(self) noexcept
     cdef (double, long) reservation(self, long n_free, long needed, double now_s) noexcept
     @cython.locals(is_late=cython.bint)

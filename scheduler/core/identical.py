@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, integers, larger
-from scheduler.core.codes import CONSERVATIVE, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueueCodes
+from scheduler.core.codes import CONSERVATIVE, EDF, IN_ORDER, NO_BACKFILLING, NONE, SJF, QueueCodes
 from scheduler.core.free_intervals import FreeIntervals, InOrder
 from scheduler.core.queue import Queue
 from scheduler.core.reservations import Reservations
@@ -131,14 +131,20 @@ class IdenticalNodes(Queue):
             x += 1
         return (then_s, n_free - needed) if n_free >= needed else (inf, 0)
 
+    def first_in_queue(self, ordering: int) -> int:
+        """The place of the first job by an ordering, or NONE."""
+        if ordering >= EDF:
+            return self.tree.most_urgent(self.urgency(ordering), inf, inf, 0.0, inf)
+        return self.tree.first_in_queue(ordering == SJF)
+
     def one_pass(self, ordering: int, backfilling: int, now_s: float) -> None:
         """Write the jobs that start to `starting`, in order, and leave all else unchanged."""
         tree, starting, n_free = self.tree, self.starting, self.free.n
         starting.n = 0
-        head = tree.first_in_queue(ordering == SJF)
+        head = self.first_in_queue(ordering)
         while head != NONE and tree.size[tree.capacity + head] <= n_free:
             n_free -= self.start_one(head)
-            head = tree.first_in_queue(ordering == SJF)
+            head = self.first_in_queue(ordering)
         if head != NONE and backfilling != NO_BACKFILLING and tree.size[1] <= n_free:
             n_heads = starting.n
             for x in range(n_heads):
@@ -147,7 +153,9 @@ class IdenticalNodes(Queue):
             for x in range(n_heads):
                 self.releases.forget(now_s + starting.takes_s[x])
             while tree.size[1] <= n_free:
-                if backfilling == IN_ORDER:
+                if backfilling == IN_ORDER and ordering >= EDF:
+                    place = tree.most_urgent(self.urgency(ordering), n_free, spare, now_s, shadow_s)
+                elif backfilling == IN_ORDER:
                     place = tree.first_that_fits(n_free, spare, now_s, shadow_s)
                 else:
                     place = tree.shortest_that_fits(n_free)

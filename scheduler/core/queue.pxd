@@ -2,6 +2,7 @@ from scheduler.core.releases cimport Releases
 
 cdef double inf, SHORTEST_S
 cdef Py_ssize_t NONE
+cdef int EDF
 
 cdef class Queue:
     cdef public int ordering, backfilling
@@ -13,10 +14,12 @@ cdef class Queue:
     cdef readonly Releases releases
     cdef readonly Py_ssize_t n_slots
     cdef readonly long[::1] started, job, run, spare
-    cdef readonly double[::1] began_s, end_s
+    cdef readonly double[::1] began_s, end_s, due_s, latest_s
+    cdef public double next_due_s
     cdef readonly unsigned char[::1] holds
     cdef readonly Py_ssize_t n_spare, n_used
     cdef void make_room(self, Py_ssize_t n_slots) except *
+    cpdef double[::1] urgency(self, int ordering)
     cpdef bint nothing_fits(self)
     cdef void wait(self, Py_ssize_t slot, long size, long kind, double estimate_s) except *
     cdef void leave(self, Py_ssize_t slot) except *

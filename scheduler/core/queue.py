@@ -10,13 +10,14 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
-from scheduler.core.codes import NONE, SHORTEST_S, QueueCodes
+from scheduler.core.arrays import MIN_SIZE, Floats, floats, integers, larger
+from scheduler.core.codes import EDF, NONE, SHORTEST_S, QueueCodes
 from scheduler.core.releases import Releases
 
 
 class Queue:
-    """The waiting and the running jobs by slot."""
+    """The waiting and the running jobs by slot. By its deadline a job is `due_s`, and to keep that, it has to
+    start by `latest_s`; both are infinite without one. `next_due_s` is of the next job which arrives."""
 
     def __init__(self, policy: QueueCodes) -> None:
         self.ordering, self.backfilling, self.always_called = policy
@@ -27,6 +28,7 @@ class Queue:
         self.started, self.job, self.run, self.spare = (integers(MIN_SIZE) for _ in range(4))
         self.began_s, self.end_s = floats(MIN_SIZE), floats(MIN_SIZE)
         self.holds = np.zeros(MIN_SIZE, np.uint8)
+        self.due_s, self.latest_s, self.next_due_s = floats(MIN_SIZE), floats(MIN_SIZE), inf
         self.n_spare, self.n_used = 0, 0
 
     def make_room(self, n_slots: int) -> None:
@@ -34,6 +36,11 @@ class Queue:
         self.run, self.spare = larger(self.run, n_slots), larger(self.spare, n_slots)
         self.began_s, self.end_s = larger(self.began_s, n_slots), larger(self.end_s, n_slots)
         self.holds, self.n_slots = larger(self.holds, n_slots), n_slots
+        self.due_s, self.latest_s = larger(self.due_s, n_slots), larger(self.latest_s, n_slots)
+
+    def urgency(self, ordering: int) -> Floats:
+        """By slot, the key of an ordering by deadlines: the laxities of all waiting jobs fall alike."""
+        return self.due_s if ordering == EDF else self.latest_s
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits now."""
@@ -76,7 +83,9 @@ class Queue:
             slot = self.n_used
             self.n_used += 1
         self.job[slot], self.began_s[slot] = job, since_s
-        self.wait(slot, size, kind, max(estimate_s, SHORTEST_S))
+        estimate_s = max(estimate_s, SHORTEST_S)
+        self.due_s[slot], self.latest_s[slot] = self.next_due_s, self.next_due_s - estimate_s
+        self.wait(slot, size, kind, estimate_s)
         self.n_waiting += 1
         self.something_changed()
         return slot

@@ -17,5 +17,7 @@ cdef class WaitingTree:
     cdef Py_ssize_t first_in_queue(self, bint shortest) noexcept
     cdef Py_ssize_t first_that_fits(self, double most, double spare, double now_s, double until_s) noexcept
     cdef Py_ssize_t shortest_that_fits(self, double most) noexcept
+    @cython.locals(may=cython.bint)
+    cdef Py_ssize_t most_urgent(self, double[::1] urgency, double most, double spare, double now_s, double until_s) noexcept
 
 cpdef Py_ssize_t after(Py_ssize_t k) noexcept

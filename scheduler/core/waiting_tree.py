@@ -11,7 +11,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import MIN_SIZE, Floats2, Ints, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Floats, Floats2, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
 
 
@@ -166,4 +166,15 @@ class WaitingTree:
                     continue
                 best, least_s = k - self.capacity, self.estimate_s[k]
             k = after(k)
+        return best
+
+    def most_urgent(self, urgency: Floats, most: float, spare: float, now_s: float, until_s: float) -> int:
+        """The least job by `urgency`, which is by slot, among those that `first_that_fits` may find. O(n)."""
+        best, least = NONE, inf
+        for place in range(self.n_places):
+            k = self.capacity + place
+            size = self.size[k]
+            may = size < inf and size <= most and (size <= spare or now_s + self.estimate_s[k] <= until_s)
+            if may and (best == NONE or urgency[self.slot[place]] < least):
+                best, least = place, urgency[self.slot[place]]
         return best

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.arrays import Floats, Ints, Ints2
-from scheduler.core.codes import CONSERVATIVE, FCFS, NONE, QueueCodes
+from scheduler.core.codes import CONSERVATIVE, EDF, FCFS, NONE, QueueCodes
 from scheduler.free_nodes.identical_nodes import NodesInUse, Waiting
 from scheduler.model import ANYONE, Job, JobId, RunId, Share, Start
 from scheduler.node_request import Node, Request
@@ -71,11 +71,11 @@ class WaitingRequests(Waiting[OnNodes]):
         """(n,) the estimated run time of each job."""
         return self._column(self._queue.estimate_s)
 
-    @property
-    def shortest_first(self) -> Ints:
-        """(n,) the jobs by queue, then estimated run time; ties go to the earlier arrival, then the lower
-        id."""
-        return self.places(np.asarray(self._queue.by_estimate)[: len(self)])
+    def in_order_of(self, ordering: int) -> Ints:
+        """(n,) the jobs by queue, then an ordering."""
+        by_deadline = ordering >= EDF
+        slots = self._queue.by_urgency(ordering) if by_deadline else self._queue.by_estimate
+        return self.places(np.asarray(slots)[: len(self)])
 
     def places(self, slots: Ints) -> Ints:
         """The positions of the jobs in some slots."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from scheduler.core.arrays import Floats, Floats2, Ints
-from scheduler.core.codes import CONSERVATIVE, FCFS
+from scheduler.core.codes import CONSERVATIVE, EDF, FCFS
 from scheduler.core.identical import IdenticalNodes
 from scheduler.core.queue import Queue
 from scheduler.core.reservations import Reservations
@@ -59,6 +59,7 @@ class Waiting(LazyJobs, Generic[Q]):
 
     def join(self, job: Job, size: int, kind: int, estimate_s: float) -> None:
         """Queue a job that requests nodes, or chunks of a kind of request."""
+        self._queue.next_due_s = job.deadline_s
         slot = self._queue.arrived(job.id, size, kind, estimate_s, job.arrival_s)
         self._job_in[slot], self._slot_of[job.id], self._asked_i = job, slot, None
 
@@ -165,10 +166,14 @@ class WaitingJobs(Waiting[IdenticalNodes]):
         """(n,) estimated run time of each job, in order."""
         return np.ascontiguousarray(self.table[:, ESTIMATE_S])
 
-    @property
-    def shortest_first(self) -> Ints:
-        """(n,) the jobs by estimated run time; ties go to the earlier arrival, then the lower id."""
-        return self.estimates_s.argsort(kind="stable")
+    def in_order_of(self, ordering: int) -> Ints:
+        """(n,) the jobs by an ordering; ties go to the earlier arrival, then the lower id."""
+        keys = self.estimates_s
+        if ordering >= EDF:
+            tree = self._queue.tree
+            waits = np.asarray(tree.n_jobs)[tree.capacity :] > 0
+            keys = np.asarray(self._queue.urgency(ordering))[np.asarray(tree.slot)[waits]]
+        return keys.argsort(kind="stable")
 
     def estimate_s(self, job: JobId) -> float:
         """Estimated run time of a waiting job."""

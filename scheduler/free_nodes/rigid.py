@@ -27,13 +27,15 @@ class Ordering(Choice, noun="job ordering"):
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by estimate
+    EDF = "edf"  # earliest deadline first, jobs without one last
+    LEAST_LAXITY = "least_laxity"  # least time left until it has to start, by estimate, for its deadline
 
 
 class Backfilling(Choice, noun="backfilling"):
     """Which jobs may overtake the first of the queue."""
 
     NONE = "none"
-    EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of service
+    EASY = "easy"  # jobs that do not delay it according to the estimates, tried by deadline or as they came
     EASY_SJBF = "easy_sjbf"  # the same, tried shortest first
 
 
@@ -127,7 +129,7 @@ class _WaitReasons:
         started = {start.job for start in self.starts}
         in_order: Iterable[int] = range(self.problem.n_jobs)
         if self.by.ordering is not Ordering.FCFS:
-            in_order = map(int, self.problem.free_nodes.waiting.shortest_first)
+            in_order = map(int, self.problem.free_nodes.waiting.in_order_of(self.by.ordering.code))
         return next((i for i in in_order if i not in started and self._room.limit(i) is None), None)
 
     @cached_property

@@ -28,6 +28,8 @@ class OrderChoice(Choice, noun="job ordering"):
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by execution time in isolation
     SNPF = "snpf"  # smallest number of processors first
+    EDF = "edf"  # earliest deadline first, jobs without one last
+    LEAST_LAXITY = "least_laxity"  # the same by deadline less execution time in isolation
 
 
 class JobChoice(Choice, noun="job selection"):
@@ -87,8 +89,14 @@ class Loras:
         if self.most_jobs is not None:
             nodes = nodes._replace(most_jobs=np.minimum(nodes.most_jobs, self.most_jobs))
         if self.ordering is not OrderChoice.FCFS:
-            keys: Floats | Ints = jobs.exe_s if self.ordering is OrderChoice.SJF else jobs.tasks
-            waiting = waiting[np.argsort(keys[waiting], kind="stable")]
+            keys: Floats | Ints = jobs.tasks[waiting]
+            if self.ordering is OrderChoice.SJF:
+                keys = jobs.exe_s[waiting]
+            elif self.ordering is not OrderChoice.SNPF:
+                keys = shared.due_s(waiting)
+                if self.ordering is OrderChoice.LEAST_LAXITY:
+                    keys = keys - jobs.exe_s[waiting]
+            waiting = waiting[np.argsort(keys, kind="stable")]
         return System(jobs, nodes, waiting, shared.running, self.policy)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from scheduler.core.arrays import Ints
+import numpy as np
+
+from scheduler.core.arrays import Floats, Ints
 from scheduler.model import Job, JobId, NodeSchedule, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
@@ -39,6 +41,10 @@ class SharedNodes(NamedTuple):
     @property
     def n_nodes(self) -> int:
         return len(self.nodes.n_jobs)
+
+    def due_s(self, rows: Ints) -> Floats:
+        """By when the jobs in some rows are to end; infinite without a limit."""
+        return np.array([self.job_of[JobId(job)].deadline_s for job in self.jobs.id[rows].tolist()])
 
     def requirement(self, i: int) -> Requirement:
         """What job i of the problem requires."""

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.jobs import BOUND_S, ENDINGS, batsim_jobs
+from sil.outcome.jobs import BOUND_S, DEADLINE, DUE_IN_S, ENDINGS, batsim_jobs
 from sil.trace.fact_columns import FactColumns, Places
 from sil.trace.facts import CODES, Fact
 from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
@@ -50,7 +50,8 @@ class FinishedJobs:
         self._has_gpus = "requested_gpus" in requested.columns
         self._to_arrive = requested
         if wanted is JobsFor.STATISTICS:
-            self._to_arrive = requested.select("job", *(["requested_gpus"] if self._has_gpus else []))
+            needed = ("job", "requested_gpus", DUE_IN_S)
+            self._to_arrive = requested.select(name for name in needed if name in requested.columns)
         self._arrived: list[pl.DataFrame] = []
         """What the jobs requested that have arrived and not finished, and their submission_time."""
         self._started: list[pl.DataFrame] = []
@@ -149,7 +150,10 @@ class FinishedJobs:
         self._to_arrive = self._to_arrive[n:]
         times_s = pl.Series("submission_time", facts.time_s[places])
         others = [column for column in requested if column.name != "job"]
-        self._arrived.append(pl.DataFrame([pl.Series("job", job), *others, times_s]))
+        arrived = pl.DataFrame([pl.Series("job", job), *others, times_s])
+        if DUE_IN_S in arrived.columns:
+            arrived = arrived.with_columns(deadline=DEADLINE).drop(DUE_IN_S)
+        self._arrived.append(arrived)
 
     def ready(self) -> pl.DataFrame:
         """The finished jobs before which none is missing; each is returned once."""

@@ -34,6 +34,13 @@ def bounded_slowdown(
     return pl.max_horizontal(TURNAROUND / least, pl.lit(1.0))
 
 
+DUE_IN_S = "due_in_s"
+DEADLINE = pl.when(pl.col(DUE_IN_S).is_finite()).then(pl.col("submission_time") + pl.col(DUE_IN_S))
+"""The deadline of a job; null without one."""
+TARDINESS = (pl.col("finish_time") - pl.col("deadline")).clip(0.0)
+OF_DEADLINES = ("deadline", "tardiness")
+"""Columns of jobs that may have a deadline."""
+
 WITH_GPUS_OF_WHOLE_NODES = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
 """`requested_gpus` of jobs, where these are null for whole nodes: there those that the job had."""
 
@@ -76,7 +83,11 @@ def _job_table(
 ) -> pl.DataFrame:
     """One row per job, with its last run and `more` columns of that."""
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED)
-    submitted = arrived.lazy().select(*_JOB, "job_class", "queue", "user", submission_time="time_s")
+    submitted = (
+        arrived.lazy()
+        .select(*_JOB, "job_class", "queue", "user", submission_time="time_s", due_in_s="expected_s")
+        .with_columns(deadline=DEADLINE)
+    )
     attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len())
     jobs = (
         last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
@@ -94,7 +105,8 @@ def _job_table(
             (TURNAROUND / EXECUTION).alias("stretch"),
             bounded_slowdown(bound_s=bound_s).alias("bounded_slowdown"),
             ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
-            *("attempts", "resource", "machines", "tasks", "gpus_had", *more),
+            *("attempts", "resource", "machines", "tasks", "gpus_had", "deadline", *more),
+            TARDINESS.alias("tardiness"),
             per_processor=bounded_slowdown(bound_s=bound_s, processors=pl.col("tasks")),
         )
         .collect()
@@ -146,7 +158,8 @@ def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None
     )
     table = pl.concat([ended, others]).sort(*RUN, "job_id", maintain_order=True)
     table = table.with_columns(MACHINES_AS_TEXT).rename({"machines": "allocated_resources"})
-    table = table.drop("resource", "tasks", "gpus_had", "per_processor")
+    without = () if table["deadline"].null_count() < len(table) else OF_DEADLINES
+    table = table.drop("resource", "tasks", "gpus_had", "per_processor", *without)
     write_csv(table, path)
 
 
@@ -235,6 +248,9 @@ def batsim_jobs(
         found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
     more = (name for name in finished.columns if name == LOG_ID or name.startswith(PRIORITY))
     found = {**found, **{name: pl.col(name) for name in more}}
+    if "deadline" in finished.columns:
+        found = {**found, "deadline": pl.col("deadline"), "tardiness": TARDINESS}
+        columns = columns and (*columns, "tardiness")
     return finished.select(**{name: found[name] for name in columns or found})
 
 

@@ -98,6 +98,16 @@ DETAILS = (
 """Metrics that are not in printed tables. The last one exists only where something was down, the others where
 jobs request processors, or cores."""
 
+ROUNDING_S = 1e-6
+"""A job that ends later than its deadline by no more than this has kept it."""
+_LATE_S = pl.col("tardiness")
+OF_DEADLINES = (
+    Metric("missed_share", "Deadlines missed", "%", 1, of_jobs=100.0 * (_LATE_S > ROUNDING_S).mean()),
+    Metric("mean_tardiness", "Mean tardiness", "s", 1, of_jobs=_LATE_S.mean()),
+    Metric("max_tardiness", "Maximum tardiness", "s", 1, of_jobs=_LATE_S.max()),
+)
+"""Metrics of the jobs with a deadline: a job is late by its tardiness, which is 0 if it ends in time."""
+
 METRICS = (
     Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
     JOB_METRICS["mean_turnaround"],
@@ -117,6 +127,7 @@ METRICS = (
     Metric("late_share", "Responses to local users above 400 ms", "%", 2),
     Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
     Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
+    *OF_DEADLINES,
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("failed_share", "Jobs failed", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
@@ -129,7 +140,7 @@ from the first arrival to the last end. Utilisation is the share of machine-seco
 runs hold, lost runs included. Decision time is measured, all other metrics are simulated. On time-shared
 nodes only: parallel tasks per node in use, stops of runs, and how local users fared while active, on average
 over nodes (`sil.world.machines.time_shared.LocalResponse`). Where jobs ask for limits of their turnaround:
-the share that was promised its limit, and of these the share that kept it.
+the share that was promised its limit, and of these the share that kept it; and how late jobs were.
 """
 
 BY_KEY = {m.key: m for m in METRICS}
@@ -161,6 +172,7 @@ REPLAY_METRICS = {
     "utilisation": UTILISATION,
     GPU_UTILISATION.key: GPU_UTILISATION,
     "makespan": MAKESPAN,
+    **{m.key: m for m in OF_DEADLINES},
     **{metric.key: metric for metric in (*DETAILS, *REFUSED)},
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
@@ -176,6 +188,7 @@ OF_SOME_SITES = (
     "late_share",
     "promised_share",
     "kept_share",
+    *(metric.key for metric in OF_DEADLINES),
     "failed_share",
     *(metric.key for metric in DETAILS),
 )

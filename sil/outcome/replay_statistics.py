@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from sil.outcome.jobs import BOUND_S, bounded_slowdown
-from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, UTILISATION
+from sil.outcome.metrics import GPU_UTILISATION, MAKESPAN, OF_DEADLINES, ROUNDING_S, UTILISATION
 from sil.outcome.statistics import ExactSum, ExactSummary
 
 _SUMMARISED = ("waiting_time", "turnaround_time", "bounded_slowdown")
@@ -70,6 +70,7 @@ class ReplayStatistics:
         self._held = {name: (pl.col(what) * ran_s.clip(0.0)).cast(pl.Float64) for name, what in held.items()}
         """What is summed over all jobs: seconds of processors, and of GPUs."""
         self._sums = {name: ExactSum() for name in (*self._expressions, *self._held)}
+        self._tardiness, self._n_missed = ExactSummary(folder), 0
         self._most_stretch = -inf
         self.n = self._successes = 0
         self._begins_s, self._ends_s = inf, 0.0
@@ -90,6 +91,10 @@ class ReplayStatistics:
         for name, summary in self._summaries.items():
             summary.add(jobs[name].to_numpy())
         self._sum(jobs, self._expressions)
+        if "tardiness" in jobs.columns:
+            late_s = jobs["tardiness"].drop_nulls().to_numpy()
+            self._tardiness.add(late_s)
+            self._n_missed += int((late_s > ROUNDING_S).sum())
         self.n += len(jobs)
         self._successes += int(jobs["success"].sum())
         self._most_stretch = max(self._most_stretch, float(jobs["stretch"].max()))  # type: ignore[arg-type]
@@ -110,6 +115,9 @@ class ReplayStatistics:
             found[f"{name}_mean"] = summary.sum.mean
             found[f"{name}_median"], found[f"{name}_p95"] = summary.quantile(0.5), summary.quantile(0.95)
             found[f"{name}_max"] = summary.max
+        if n_due := self._tardiness.sum.n:
+            values = 100.0 * self._n_missed / n_due, self._tardiness.sum.mean, self._tardiness.max
+            found |= {m.key: value for m, value in zip(OF_DEADLINES, values, strict=True)}
         sums = {name: each.sum for name, each in self._sums.items()}
         found["per_processor_slowdown_mean"] = self._sums["per_processor"].mean
         if sums["area"] > 0.0:

@@ -118,7 +118,8 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     if event == Fact.JOB_ARRIVED:
         requested = f"{fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
         requested = requested if detail is None else str(request_of(detail))
-        return f"job {job} arrives" + (f" and requests {requested}" if requested else "")
+        due = "" if fact["expected_s"] is None else f", to end within {fact['expected_s']:g} s"
+        return f"job {job} arrives" + (f" and requests {requested}" if requested else "") + due
     if event == Fact.RUN_STARTED:
         estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"
         return f"job {job} starts on {where}{estimate}"

@@ -270,7 +270,10 @@ class _Nodes(FreeNodesModel):
     def __init__(self, scenario: NodesScenario) -> None:
         super().__init__(scenario.cluster)
         self._scenario = scenario
-        arriving = scenario.arriving()
+        arriving, factors = scenario.arriving(), scenario.experiment.nodes.deadlines
+        if factors is not None:
+            limited = scenario.with_limits(arriving.jobs, factors, lambda job: job.estimate_s)
+            arriving = arriving._replace(jobs=limited)
         self._arriving, self.jobs, self.run_s = arriving, arriving.jobs, arriving.run_s
         self.n_jobs = len(arriving.jobs)
         events, log = scenario.in_use.events, arriving.log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -213,6 +213,17 @@ class Scenario(ABC):
         if isinstance(come, PoissonTable):
             arrivals = Poisson(come.jobs_per_quantum, come.quantum_s)
         return mix.jobs(table.jobs, arrivals, site.job_classes, self.streams.of("workload"))
+
+    def with_limits(
+        self, jobs: list[Job], times: tuple[float, float], of: Callable[[Job], float | None]
+    ) -> list[Job]:
+        """The jobs with turnaround limits: what `of` says of each, times a factor drawn from this range."""
+        factors = self.streams.of("limits").uniform(*times, len(jobs)).tolist()
+        least_s = map(of, jobs)
+        return [
+            job if time_s is None else job._replace(limit_s=factor * time_s)
+            for job, time_s, factor in zip(jobs, least_s, factors, strict=True)
+        ]
 
     def run_times(self, jobs: Sequence[Job]) -> tuple[EtcMatrix, Spread, Sample]:
         """The mean run times of jobs on each resource, and the spread around them, with the quantile of each

@@ -63,12 +63,12 @@ class TimeSharedScenario(Scenario):
         jobs, limits = super().jobs(), self.table.limits
         if limits is None:
             return jobs
-        factors = self.streams.of("limits").uniform(*limits.times_alone, len(jobs)).tolist()
-        needs = [self.nodes.known.requirement(job) for job in jobs]
-        return [
-            job if needed is None else job._replace(limit_s=factor * needed.exe_s)
-            for job, needed, factor in zip(jobs, needs, factors, strict=True)
-        ]
+
+        def alone_s(job: Job) -> float | None:
+            needed = self.nodes.known.requirement(job)
+            return None if needed is None else needed.exe_s
+
+        return self.with_limits(jobs, limits.times_alone, alone_s)
 
     def _tasks(self) -> Mapping[str, Sequence[int]]:
         return self.nodes.known.sizes() | {name: list(tasks) for name, tasks in self.table.tasks.items()}

@@ -18,7 +18,7 @@ from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, Mes
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
 from sil.settings.replays import Estimates
-from sil.settings.time_shared_table import SharedNodesTable
+from sil.settings.time_shared_table import Factors, SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
@@ -174,10 +174,12 @@ def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
 
 class NodesTable(Table):
     """On nodes of partitions: the run-time estimates for schedulers, and whether jobs end at their time
-    limits."""
+    limits. With `deadlines`, each job has one: its submission, plus its estimate times a factor drawn from
+    this range."""
 
     estimates: Estimates = Estimates.USER
     time_limits: Literal["enforced", "ignored"] = "enforced"
+    deadlines: Factors | None = None
 
 
 class Experiment(RunSettings):

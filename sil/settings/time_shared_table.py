@@ -95,11 +95,20 @@ def _predictor(name: str) -> str:
 Predictor = Annotated[str, AfterValidator(_predictor)]
 
 
+def _in_order(factors: tuple[float, float]) -> tuple[float, float]:
+    if factors[0] > factors[1]:
+        raise ValueError("a range goes from the lower to the higher, not from {:g} to {:g}".format(*factors))
+    return factors
+
+
+Factors = Annotated[tuple[Positive, Positive], AfterValidator(_in_order)]
+
+
 class LimitsTable(Table):
     """Each job requests a limit of its turnaround, a uniform multiple of its time in isolation. Promises
     follow from `predictor`, by default the first one."""
 
-    times_alone: tuple[Positive, Positive]
+    times_alone: Factors
     predictor: Predictor | None = None
     margin: float = Field(default=1.5, ge=1, strict=True)
 

@@ -14,7 +14,7 @@ from scheduler import UserError
 from sil.declared import Setting
 from sil.settings.files import paths
 from sil.settings.replays import OfAccounting
-from sil.workload.settings import LogPart, Period, Rules
+from sil.workload.settings import LogPart, Period, Rules, factors_in
 from site_db.files.input_errors import InvalidFile, remedy
 
 if TYPE_CHECKING:
@@ -90,13 +90,19 @@ class OfPeriod(LogFile, Period):
     """The jobs of a log within a period.
 
     * `bound_s`: Run times that are shorter count as this many seconds in bounded slowdowns.
+    * `deadlines`: Give each job a deadline: its submission, plus its estimate times a factor from LOW to
+      HIGH, drawn with seed 1; LOW:HIGH:SEED for another.
     """
 
     bound_s: Annotated[float, Setting(option="--bounded-slowdown-threshold", least=0.001, most=1e9)] = 10.0
+    deadlines: Annotated[str | None, Setting(metavar="LOW:HIGH", in_python=False)] = None
 
     def chosen(self, log: Path) -> JobLog:
         """The jobs that are replayed. Raises InvalidFile."""
-        return replace(self.of(self.read(log)), bound_s=self.bound_s)
+        found = self.read(log)
+        if self.deadlines is not None:
+            found = found.with_deadlines(*factors_in(self.deadlines))
+        return replace(self.of(found), bound_s=self.bound_s)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,8 @@
 | tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts; cores on |
 | | nodes of which jobs request parts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
-| | simulated duration of a decision, whose time is that of the request |
+| | from the arrival of a job to its deadline; simulated duration of a decision, whose time is that of |
+| | the request |
 | detail | request of a job that arrives (`sil.trace.held`); name of an interconnect; reason of a |
 | | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |

@@ -92,7 +92,7 @@ class TraceRecorder:
         """The number of facts that were not passed on."""
         of_a_start = ("time_s", "job", "run", "resource", "machines", "shares", "tasks", "expected_s")
         self._kinds = (
-            _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
+            _Kind("time_s", "job", *_OF_A_JOB, "expected_s", "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, event=Fact.RUN_STARTED),
             _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
             _Kind("time_s", "event", *_OTHERS),
@@ -124,10 +124,10 @@ class TraceRecorder:
         self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _, request, _, _ = job
+        id_, job_class, _, user, queue, _, size, by, n_tasks, limit_s, _, request, _, _ = job
         self._n = n = self._n + 1
         detail = None if request is None else request_text(request)
-        self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks, detail)
+        self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks, limit_s, detail)
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s, shares = order

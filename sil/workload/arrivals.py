@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scheduler import UserError
 from scheduler.model import Job, JobClass, JobId
 from scheduler.node_request import Request
-from sil.workload.job_log import JOB_CLASS, QUEUE, queue_of, user_names
+from sil.workload.job_log import DUE_IN_S, JOB_CLASS, QUEUE, queue_of, user_names
 from site_db.jobs.records import Charged
 
 Number = TypeVar("Number", int, float)
@@ -188,16 +189,20 @@ class LoggedRuns:
         return (job._replace(**self._charged[k]._asdict()) for job, k in charged)
 
     def _rigid_jobs(self) -> Iterator[Job]:
-        columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
+        has_deadlines = DUE_IN_S in self._log.columns
+        columns = self._log.select(
+            *("job", "submit_s", "run_s", "processors", "estimate_s", "user"),
+            pl.when(pl.col(DUE_IN_S) < inf).then(DUE_IN_S) if has_deadlines else pl.lit(None),
+        )
         names = user_names(self._log["user"].unique(), self._users)
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)
             n += len(part)
-            for job, submit_s, run_s, processors, estimate_s, user in part.rows():
+            for job, submit_s, run_s, n_tasks, estimate_s, user, limit_s in part.rows():
                 run_times[job] = run_s
                 name = names[user]
-                yield Job(job, JOB_CLASS, submit_s, name, QUEUE, (), None, None, processors, None, estimate_s)
+                yield Job(job, JOB_CLASS, submit_s, name, QUEUE, (), None, None, n_tasks, limit_s, estimate_s)
         self._on_arrivals(n)
 
     def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:

@@ -37,7 +37,10 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "user": pl.Int64,
 }
 """One row per job, in order of submission, then of job number. An unknown user is -1. Where the log's ids are
-not these numbers, there is the column LOG_ID, too."""
+not these numbers, there is the column LOG_ID, too, and where jobs have deadlines, DUE_IN_S."""
+
+DUE_IN_S = "due_in_s"
+"""The seconds from the submission of a job to its deadline; infinite without one."""
 
 MAX_PROCESSORS = 100_000_000
 PART = 2**18
@@ -161,7 +164,8 @@ class JobLog:
         """The columns job and requested_time; of jobs with requests also partition (those that they name,
         joined by commas), and requested_gpus: all of them, null with whole nodes, whose GPUs count; and
         LOG_ID, if there is one."""
-        asked = self.jobs.select("job", requested_time="estimate_s", **self._log_id)
+        due_in_s = [DUE_IN_S] if DUE_IN_S in self.jobs.columns else []
+        asked = self.jobs.select("job", *due_in_s, requested_time="estimate_s", **self._log_id)
         if not self.requests:
             return asked
         request = self.jobs["request"]
@@ -294,6 +298,20 @@ class JobLog:
         scaled = (first_s + (pl.col("submit_s") - first_s) / factor).round()
         jobs = self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job")
         return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
+
+    def with_deadlines(self, low: float, high: float, seed: int = 1) -> JobLog:
+        """The same jobs, each with a deadline: its submission, plus its estimate times a factor between `low`
+        and `high`, all equally likely. Jobs without an estimate have none. Raises InvalidFile."""
+        if not 0 < low <= high < float("inf"):
+            raise InvalidFile(
+                f"{self.name}: deadlines of {low:g} to {high:g} times the estimates; expected factors above "
+                f"0, the lower one first"
+            )
+        factors = np.random.default_rng(seed).uniform(low, high, len(self.jobs))
+        due_in_s = (pl.col("estimate_s") * pl.lit(pl.Series(factors))).fill_nan(None)
+        jobs = self.jobs.with_columns(due_in_s.fill_null(float("inf")).alias(DUE_IN_S))
+        text = f"deadlines {low:g} to {high:g} times the estimate after submission (seed {seed})"
+        return replace(self, jobs=jobs, part=(*self.part, text))
 
     def on(self, processors: int) -> JobLog:
         """The same jobs on a machine of another size, which refuses larger ones; under a policy, it is one

@@ -60,6 +60,15 @@ def _factor(text: str) -> float:
     raise UserError(f"'{text}' is no number; write {meant}")
 
 
+def factors_in(text: str) -> tuple[float, float, int]:
+    """The least and the greatest factor of deadlines, and the seed. Raises UserError."""
+    low, _, rest = text.partition(":")
+    high, _, seed = rest.partition(":")
+    if is_decimal(low) and is_decimal(high or low) and (seed or "1").isdecimal():
+        return float(low), float(high or low), int(seed or 1)
+    raise UserError(f"'{text}' is no range of factors; write 1.5:4, or 1.5:4:7 with a seed")
+
+
 LOAD = Setting(parser=_factor, metavar="NUMBER")
 FROM, TO = (Setting(option=option, parser=moment_of, metavar="DATE") for option in ("--from", "--to"))
 

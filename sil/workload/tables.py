@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import polars as pl
 from scheduler import UserError
 from scheduler.messages import counted
 from scheduler.node_request import MAX_GPUS, Gpus, Node, Request
-from sil.workload.job_log import LARGEST, MIN_S, SCHEMA, JobLog, log_on_nodes, possible_size
+from sil.workload.job_log import DUE_IN_S, LARGEST, MIN_S, SCHEMA, JobLog, log_on_nodes, possible_size
 from site_db.files.access import open_lines
 from site_db.files.formats import whole
 from site_db.files.input_errors import MAX_VALUE, InvalidFile, quoted
@@ -29,8 +29,8 @@ REQUIRED = ("submit_s", "run_s", "processors")
 
 
 def log_from_table(table: Any, processors: int, name: str) -> JobLog:
-    """The log in columns of SCHEMA, of which those in REQUIRED have to be there; others are left out, with a
-    note.
+    """The log in columns of SCHEMA, of which those in REQUIRED have to be there, and DUE_IN_S, if jobs have
+    deadlines; others are left out, with a note.
 
     Jobs are numbered from 1, estimates are exact and users unknown unless there are columns for them. Raises
     UserError with the row, counted from 0, of a value that no job can have."""
@@ -45,24 +45,26 @@ def log_from_table(table: Any, processors: int, name: str) -> JobLog:
         names = given["user"].unique(maintain_order=True).drop_nulls()
         users = dict(enumerate(names))
         given = given.with_columns(user=given["user"].replace_strict(names, range(len(names)), default=-1))
+    due_in_s = [pl.col(DUE_IN_S).fill_null(inf)] if DUE_IN_S in given.columns else []
     jobs = _numbers(
         given.select(
             _or(given, "job", pl.int_range(1, pl.len() + 1)),
             *REQUIRED,
             _or(given, "estimate_s", pl.col("run_s")),
             _or(given, "user", pl.lit(-1)).fill_null(-1),
+            *due_in_s,
         ),
         name,
     )
     _check(jobs, processors, name)
     notes = []
-    if left_out := [column for column in given.columns if column not in SCHEMA]:
+    if left_out := [column for column in given.columns if column not in (*SCHEMA, DUE_IN_S)]:
         notes.append(f"columns left out: {', '.join(left_out)}; expected {', '.join(SCHEMA)}")
     if n := int((jobs["run_s"] < MIN_S).sum()):
         notes.append(f"{counted(n, 'run')} of less than {MIN_S:g} s; raised to {MIN_S:g} s")
     raised = pl.col("run_s", "estimate_s").clip(lower_bound=MIN_S)
     table = jobs.with_columns(raised).sort("submit_s", "job")
-    return JobLog(name, table.select(*SCHEMA), processors, notes=tuple(notes), users=users)
+    return JobLog(name, table.select(*SCHEMA, *due_in_s), processors, notes=tuple(notes), users=users)
 
 
 def _frame(table: Any, name: str) -> pl.DataFrame:
@@ -89,8 +91,8 @@ def _or(given: pl.DataFrame, column: str, otherwise: pl.Expr) -> pl.Expr:
 
 
 def _numbers(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
-    for column, kind in SCHEMA.items():
-        values = jobs[column]
+    for values in jobs:
+        column, kind = values.name, SCHEMA.get(values.name, pl.Float64)
         numbers = values.cast(kind, strict=False) if values.dtype.is_numeric() else values.clear(len(values))
         wrong = numbers.is_null() | (numbers != values if values.dtype.is_numeric() else True)
         if wrong.any():
@@ -107,6 +109,9 @@ def _check(jobs: pl.DataFrame, processors: int, name: str) -> None:
         "submit_s": (~jobs["submit_s"].is_between(0, LARGEST), f"seconds from 0 to {LARGEST:g}"),
         "run_s": (~jobs["run_s"].is_between(0, LARGEST), f"seconds from 0 to {LARGEST:g}"),
         "estimate_s": (~jobs["estimate_s"].is_between(0, LARGEST), f"seconds from 0 to {LARGEST:g}"),
+        **{
+            name: (~(jobs[name] > 0), "seconds above 0, or none") for name in jobs.columns if name == DUE_IN_S
+        },
         "processors": (~jobs["processors"].is_between(1, processors), f"1 to {processors:,} processors"),
     }
     for column, (wrong, expected) in rules.items():

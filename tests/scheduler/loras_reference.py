@@ -79,6 +79,10 @@ class ReferenceLoras:
                 waiting.sort(key=lambda job: job.exe_s)
             case OrderChoice.SNPF:
                 waiting.sort(key=lambda job: job.tasks)
+            case OrderChoice.EDF | OrderChoice.LEAST_LAXITY:
+                takes = self._ordering is OrderChoice.LEAST_LAXITY
+                due_s = {job.id: problem.jobs[job.position].deadline_s for job in waiting}
+                waiting.sort(key=lambda job: due_s[job.id] - takes * job.exe_s)
         started = self._pass(waiting, cluster)
         while self._selection is JobChoice.EASY:
             left = [job for job in waiting if job not in started]

@@ -46,7 +46,7 @@ def states(draw: st.DrawFn) -> SystemState:
     for i in range(n_jobs):
         tasks = int(rng.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
         cpu, memory_mb = rng.choice([0.3, 0.5, 0.72, 0.91]), rng.choice([10.0, 60.0, 115.0, 210.0])
-        new = job(i, tasks, float(rng.integers(0, 3)))
+        new = job(i, tasks, float(rng.integers(0, 3)))._replace(limit_s=rng.choice([None, 40.0, 90.0, 160.0]))
         state.add(new, Requirement(tasks, cpu, memory_mb, rng.choice([20.0, 35.5, 110.0])))
     policy = Loras(*(str(rng.choice(list(kind))) for kind in (OrderChoice, JobChoice, NodeChoice)))
     now_s = 5.0
@@ -77,7 +77,9 @@ def test_compiled_code_numbers_policies_and_methods_in_the_order_of_their_names(
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
     for choice, expected in ((JobChoice, selections), (NodeChoice, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == expected
-    assert [ordering.code for ordering in rigid.Ordering] == [codes.FCFS, codes.SJF]
+    assert [ordering.code for ordering in rigid.Ordering] == [
+        *(codes.FCFS, codes.SJF, codes.EDF, codes.LEAST_LAXITY)
+    ]
     of_backfilling = [codes.NO_BACKFILLING, codes.IN_ORDER, codes.SHORTEST_FIRST]
     assert [member.code for member in rigid.Backfilling] == of_backfilling
 

@@ -7,7 +7,7 @@ from scheduler.node_resources.core.state cimport NodeState
 cdef double inf
 cdef long NONE, WHOLE, ONE
 cdef Py_ssize_t FREE, MAX_DELAYING
-cdef int SJF, NO_BACKFILLING, SHORTEST_FIRST
+cdef int SJF, EDF, NO_BACKFILLING, SHORTEST_FIRST
 
 @cython.final
 cdef class Shadow:

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, Flags, Ints, integers, larger
-from scheduler.core.codes import NO_BACKFILLING, SHORTEST_FIRST, SJF
+from scheduler.core.codes import EDF, NO_BACKFILLING, SHORTEST_FIRST, SJF
 from scheduler.node_resources.core.codes import FREE, NONE, ONE, WHOLE
 from scheduler.node_resources.core.on_nodes import Held, OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking, Rows
@@ -190,6 +190,8 @@ class EasyRule(StartRule):
         q, x = self.queue, 0
         self.begin()
         order = q.by_estimate if ordering == SJF else q.in_order
+        if ordering >= EDF:
+            order = q.by_urgency(ordering)
         while x < q.n_waiting:
             slot = order[x]
             if q.service.reached(slot) == NONE:
@@ -204,7 +206,8 @@ class EasyRule(StartRule):
             first = order[x]
             self.is_out[first] = True
             self.reserved_s = self.reserve(first, now_s)
-            self.backfill(q.by_estimate if backfilling == SHORTEST_FIRST else q.in_order, now_s)
+            others = order if ordering >= EDF else q.in_order
+            self.backfill(q.by_estimate if backfilling == SHORTEST_FIRST else others, now_s)
             self.is_out[first] = False
         return self.end()
 

@@ -45,6 +45,7 @@ cdef class OnNodes(Queue):
     cdef bint comes_first(self, long a, long b) noexcept
     cpdef long priority_of(self, Py_ssize_t slot) noexcept
     cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept
+    cpdef long[::1] by_urgency(self, int ordering)
     cpdef void set_in_order(self, double now_s) except *
     cpdef double changes_s(self, double now_s) noexcept
     cpdef void hold_as(self, Py_ssize_t slot, long kind, double end_s) except *

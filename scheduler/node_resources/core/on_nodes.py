@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.core.arrays import MIN_SIZE, Ints2, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, Ints, Ints2, floats, integers, larger
 from scheduler.core.codes import QueueCodes
 from scheduler.core.queue import Queue
 from scheduler.node_resources.core.codes import NONE
@@ -202,6 +202,12 @@ class OnNodes(Queue):
             x -= 1
         self.in_order[x] = slot
         return x
+
+    def by_urgency(self, ordering: int) -> Ints:
+        """The slots of waiting jobs by the rank of their queue, an ordering by deadlines, then in order."""
+        slots = np.asarray(self.in_order)[: self.n_waiting]
+        keys = np.asarray(self.urgency(ordering))[slots], np.asarray(self.rank)[slots]
+        return slots[np.lexsort(keys)]
 
     def set_in_order(self, now_s: float) -> None:
         """Calculate priorities again, if that is due, and note which reservations of the calendar are over.

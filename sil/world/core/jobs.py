@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ class RigidJobs(NamedTuple):
     """Whether the manager refuses the job when it arrives."""
     claim: Ints
     """What it claims under a policy (`scheduler.priority.claims`)."""
+    due_in_s: Floats
+    """The seconds from its arrival to its deadline; infinite without one."""
 
     @property
     def n_users(self) -> int:
@@ -37,8 +40,8 @@ class RigidJobs(NamedTuple):
     @classmethod
     def of(cls, log: pl.DataFrame) -> RigidJobs:
         """The jobs in columns submit_s, run_s, processors, estimate_s and user of a job log. Others may be
-        there: chunks instead of processors, kind, refused and claim. Arrays are those of the log where these
-        can be."""
+        there: chunks instead of processors, kind, refused, claim and due_in_s. Arrays are those of the log
+        where these can be."""
         # Without threads of Polars, which an environment in a forked process does not have.
         n, names, user, estimate_s = (
             len(log),
@@ -60,6 +63,7 @@ class RigidJobs(NamedTuple):
             user,
             log["refused"] if "refused" in names else np.zeros(n, np.bool_),
             log["claim"] if "claim" in names else np.zeros(n, np.int64),
+            log["due_in_s"] if "due_in_s" in names else np.full(n, inf),
         )
         return cls(*map(_fixed, columns))
 

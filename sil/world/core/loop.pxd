@@ -24,7 +24,7 @@ cdef class Loop:
     cdef readonly Queue queue
     cdef public Facts facts
     cdef readonly Estimators estimates
-    cdef const double[::1] submit_s, run_s, limit_s
+    cdef const double[::1] submit_s, run_s, limit_s, due_in_s
     cdef const long[::1] size, kind, user
     cdef const unsigned char[::1] refused
     cdef readonly Py_ssize_t n_jobs, next_job, n_unfinished

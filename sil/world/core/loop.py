@@ -88,6 +88,7 @@ class Loop:
         self.queue, self.facts = queue, Facts(room)
         self.submit_s, self.run_s, self.limit_s = jobs.submit_s, jobs.run_s, jobs.limit_s
         self.size, self.kind, self.user = jobs.size, jobs.kind, jobs.user
+        self.due_in_s = jobs.due_in_s
         self.refused = jobs.refused.view(np.uint8)
         self.n_jobs, self.next_job, self.n_unfinished = len(jobs.submit_s), 0, 0
         self.estimates = Estimators(by, self.n_jobs, jobs.n_users)
@@ -169,7 +170,7 @@ class Loop:
         job = self.next_job
         self.next_job = job + 1
         self.n_idle = 0
-        self.facts.note(self.now_s, ARRIVED, job, 0, 0.0)
+        self.facts.note(self.now_s, ARRIVED, job, 0, self.due_in_s[job])
         self.n_unfinished += 1
         if self.eligibility is None:
             self.join_queue(job)
@@ -195,6 +196,7 @@ class Loop:
                 self.eligibility.end(job, self.now_s, False)
             return
         estimate_s = self.estimates.first_s(self.limit_s[job], self.run_s[job], self.user[job])
+        self.queue.next_due_s = self.submit_s[job] + self.due_in_s[job]
         slot = self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.now_s)
         if self.eligibility is not None:
             self.slot_of[job] = slot

@@ -78,7 +78,7 @@ def facts_table(
         "machines": lists("machines", held_end, held[:, :2], of_nodes),
         "user": _texts(pl.when(arrived).then("user"), users),
         "tasks": pl.when(arrived | started).then("tasks"),
-        "expected_s": pl.when(started).then("expected_s"),
+        "expected_s": pl.when(started | (arrived & pl.col("expected_s").is_finite())).then("expected_s"),
     }
     if "detail" in names.on_arrival:  # jobs request parts of nodes
         columns["machines"] = lists("machines", *machines_of(held_end, held[:, 0]), of_nodes)

@@ -17,11 +17,13 @@ class Waiting(NamedTuple):
     i: int
     size: int
     estimate_s: float
+    deadline_s: float = inf
 
 
 @dataclass
 class ReferencePass:
-    """FCFS or SJF, then no backfilling, or EASY, or EASY with shortest job backfilled first (SJBF)."""
+    """FCFS, SJF, or by deadline or laxity, then no backfilling, or EASY, or EASY with shortest job backfilled
+    first (SJBF)."""
 
     now_s: float
     free: list[int]
@@ -37,17 +39,21 @@ class ReferencePass:
             problem.now_s,
             [n for first, last in view.free.intervals for n in range(first, last + 1)],
             list(zip(view.releases.ends_s.tolist(), view.releases.sizes.tolist(), strict=True)),
-            [Waiting(i, job.n_tasks, view.waiting.estimate_s(job.id)) for i, job in jobs],
+            [Waiting(i, job.n_tasks, view.waiting.estimate_s(job.id), job.deadline_s) for i, job in jobs],
         )
 
     def decide(self, ordering: str, backfilling: str) -> list[Start]:
         """Who starts now, in this order, on which nodes, and until when."""
-        in_order = sorted(self.queue, key=shortest_first) if ordering == "sjf" else self.queue
+        laxities = {job: job.deadline_s - self.now_s - job.estimate_s for job in self.queue}
+        keys = {"fcfs": lambda job: 0, "sjf": shortest_first, "edf": lambda job: job.deadline_s}
+        in_order = sorted(self.queue, key={**keys, "least_laxity": laxities.get}[ordering])
         while in_order and self.fits(in_order[0]):
             self.start(in_order[0])
             in_order = in_order[1:]
         if in_order and backfilling != "none":
-            first, others = in_order[0], [job for job in self.queue if job in in_order[1:]]
+            first, others = in_order[0], in_order[1:]
+            if ordering == "sjf":
+                others = [job for job in self.queue if job in others]
             self.backfill(first, sorted(others, key=shortest_first) if backfilling == "easy_sjbf" else others)
         return self.started
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.codes import FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
+from scheduler.core.codes import EDF, FCFS, IN_ORDER, NO_BACKFILLING, SHORTEST_FIRST
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, EasyPasses
 from scheduler.model import Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
@@ -111,13 +112,16 @@ def held_by(job: SmallJob, nodes: list[SmallNode]) -> dict[int, tuple[int, int]]
     st.lists(st.tuples(small_jobs(), st.integers(-1, 6)), max_size=5),
     st.lists(small_jobs(), min_size=1, max_size=6),
     st.sampled_from([None, "in order", "shortest first"]),
+    st.none() | st.lists(st.sampled_from([None, 3.0, 5.0, 9.0]), min_size=6, max_size=6),
 )
 def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
     empty: list[SmallNode],
     running: list[tuple[SmallJob, int]],
     queue: list[SmallJob],
     backfilling: str | None,
+    limits_s: list[float | None] | None,
 ) -> None:
+    """First come, first served, or by deadline if there are limits."""
     nodes, state, runs = deepcopy(empty), state_of(empty), []
     for k, (job, ends_in_s) in enumerate(running):
         if place(nodes, job):
@@ -126,12 +130,19 @@ def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
             assert running_first(state, RunId(k), of_run, NOW_S, NOW_S + ends_in_s)
     queue = [job for job in queue if fits(empty, job)]
     for i, job in enumerate(queue):
-        state.wait(Job(JobId(i), "rigid", float(i)), request_of(job), job.estimate_s)
+        limit_s = None if limits_s is None else limits_s[i]
+        state.wait(Job(JobId(i), "rigid", float(i), limit_s=limit_s), request_of(job), job.estimate_s)
+    due_s = [inf if limits_s is None else i + (limits_s[i] or inf) for i in range(len(queue))]
+    by_deadline = sorted(range(len(queue)), key=due_s.__getitem__)
     before = unchanging(state)
     code = {None: NO_BACKFILLING, "in order": IN_ORDER, "shortest first": SHORTEST_FIRST}[backfilling]
-    starts = EasyPasses(state, FirstFit()).starts(FCFS, code, NOW_S)
-    keys = {None: None, "in order": lambda job: 0.0, "shortest first": lambda job: job.estimate_s}
-    expected = one_pass(nodes, empty, runs, queue, NOW_S, keys[backfilling])
+    starts = EasyPasses(state, FirstFit()).starts(FCFS if limits_s is None else EDF, code, NOW_S)
+    position = {id(job): i for i, job in enumerate(queue)}
+    shortest = {"shortest first": lambda job: (job.estimate_s, position[id(job)])}
+    keys = {None: None, "in order": lambda job: 0.0, **shortest}
+    in_order = [queue[i] for i in by_deadline]
+    starting = one_pass(nodes, empty, runs, in_order, NOW_S, keys[backfilling])
+    expected = [by_deadline[place] for place in starting]
     assert [start.job for start in starts] == expected
     for start in starts:
         assert chunks_of(rows_of(start.shares)) == held_by(queue[start.job], empty)

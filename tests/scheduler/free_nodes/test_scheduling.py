@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import cycle, product
 
 import pytest
 from hypothesis import given, settings
@@ -31,14 +31,30 @@ def started(name: str, asked: FreeNodesProblem) -> dict[int, str]:
     return {p.job: str(p.nodes) for p in registry.resolve(name).make().schedule(asked).starts}
 
 
+def with_deadlines(outline: FreeNodesOutline, limits_s: list[float | None]) -> FreeNodesProblem:
+    """The waiting jobs have these limits, in turn; no laxities are equal but for rounding."""
+    asked = outline.build(1)
+    nodes, jobs = asked.free_nodes, list(asked.jobs)
+    for job, limit_s in zip(jobs, cycle(limits_s), strict=False):
+        estimate_s = nodes.waiting.estimate_s(job.id)
+        nodes.waiting.withdraw(job.id)
+        limit_s = None if limit_s is None else limit_s + outline.now_s - job.arrival_s
+        nodes.wait(job._replace(limit_s=limit_s), None, estimate_s)
+    return asked
+
+
+limits = st.lists(st.none() | st.integers(1, 60).map(float), min_size=1, max_size=5)
+
+
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
-@given(outline=free_nodes_outlines(most_down=0))
+@given(outline=free_nodes_outlines(most_down=0), limits_s=limits)
 @settings(max_examples=up_to(80))
 def test_every_policy_equals_the_reference(
-    ordering: str, backfilling: str, outline: FreeNodesOutline
+    ordering: str, backfilling: str, outline: FreeNodesOutline, limits_s: list[float | None]
 ) -> None:
-    schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
-    assert list(schedule.starts) == ReferencePass.of(outline.build(1)).decide(ordering, backfilling)
+    schedule = Rigid(ordering, backfilling).schedule(with_deadlines(outline, limits_s))
+    reference = ReferencePass.of(with_deadlines(outline, limits_s))
+    assert list(schedule.starts) == reference.decide(ordering, backfilling)
     left = set(range(len(outline.waiting))) - {placement.job for placement in schedule.starts}
     assert set(schedule.wait_reasons) == left
 

@@ -29,8 +29,9 @@ CAPACITY = Capacity(SITE.n_machines, names=SITE.resource_names)
 Row = tuple[float, Fact, dict[str, Any]]
 
 
-def arrived(time_s: float, job: int) -> Row:
-    return time_s, Fact.JOB_ARRIVED, {"job": job, "job_class": "work", "queue": "default", "user": "ann"}
+def arrived(time_s: float, job: int, due_in_s: float | None = None) -> Row:
+    of_job = {"job": job, "job_class": "work", "queue": "default", "user": "ann"}
+    return time_s, Fact.JOB_ARRIVED, {**of_job, "expected_s": due_in_s}
 
 
 def started(time_s: float, job: int, run: int, resource: int, *machines: int) -> Row:
@@ -43,13 +44,13 @@ def over(time_s: float, fact: Fact, job: int, run: int, resource: int) -> Row:
 
 
 # Job 0 in parallel on machines 0 and 1 from 0 to 20. Job 1 on machine 2 from 0, preempted at 10, again from
-# 20 to 50. Job 2 arrives at 5 and runs on machine 0 from 20 to 24.
+# 20 to 50. Job 2 arrives at 5 and runs on machine 0 from 20 to 24. Jobs 0 and 2 are due at 20 and 15.
 GOOD = [
-    arrived(0, 0),
+    arrived(0, 0, 20),
     arrived(0, 1),
     started(0, 0, 0, 3, 0, 1),
     started(0, 1, 1, 2),
-    arrived(5, 2),
+    arrived(5, 2, 10),
     over(10, Fact.RUN_PREEMPTED, 1, 1, 2),
     over(20, Fact.RUN_ENDED, 0, 0, 3),
     started(20, 1, 2, 2),
@@ -107,6 +108,9 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "late_share": None,
             "promised_share": None,
             "kept_share": None,
+            "missed_share": 50.0,
+            "mean_tardiness": 4.5,
+            "max_tardiness": 9.0,
             "refused_share": 0.0,
             "failed_share": None,
             "decision_time": 750,
@@ -122,6 +126,8 @@ def test_jobs_csv_has_batsim_columns_and_machines_as_closed_intervals(tmp_path: 
     assert table["allocated_resources"].to_list() == ["0-1", "2", "0"]
     times = {f"{name}_time" for name in ("submission", "starting", "execution", "finish", "waiting")}
     assert {"job_id", *times, "turnaround_time", "stretch"} < set(table.columns)
+    assert table["deadline"].to_list() == [20.0, None, 15.0]
+    assert table["tardiness"].to_list() == [0.0, None, 9.0]
 
 
 @pytest.mark.parametrize(

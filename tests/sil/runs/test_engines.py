@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.trace.reading import read_facts
-from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.job_log import DUE_IN_S, SCHEMA, JobLog
 from sil.workload.swf import read_swf
 from tests.examples import up_to
 from tests.oracles import oracle
@@ -42,6 +43,10 @@ POLICIES = (
     "conservative",
     "rigid(ordering=sjf, backfilling=easy)",
     "rigid(ordering=sjf, backfilling=easy_sjbf)",
+    "edf",
+    "edf_easy",
+    "least_laxity",
+    "rigid(ordering=least_laxity, backfilling=easy_sjbf)",
 )
 ORDERS = ("default", "archive", "batsim")
 
@@ -70,7 +75,17 @@ def logs(draw: st.DrawFn) -> JobLog:
             max_size=40,
         )
     )
-    return log_of([(number, *row) for number, row in enumerate(rows, start=1)], processors)
+    log = log_of([(number, *row) for number, row in enumerate(rows, start=1)], processors)
+    return with_deadlines(log, draw)
+
+
+def with_deadlines(log: JobLog, draw: st.DrawFn) -> JobLog:
+    """Perhaps with deadlines of some jobs."""
+    limits_s = draw(st.none() | st.lists(st.sampled_from([inf, 5.0, 20.0, 40.0]), min_size=1, max_size=4))
+    if limits_s is None:
+        return log
+    due_in_s = pl.Series(DUE_IN_S, np.resize(limits_s, len(log)))
+    return replace(log, jobs=log.jobs.with_columns(due_in_s))
 
 
 def facts_by(engine: Engine, replay: Replay, scheduler: str) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from tests.scheduler.free_nodes.test_consumable_backfilling import (
     state_of,
 )
 from tests.scheduler.topologies import topology_of, trees
-from tests.sil.runs.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of
+from tests.sil.runs.test_engines import ORDERS, POLICIES, assert_equal, facts_by, log_of, with_deadlines
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -40,7 +40,7 @@ SCHEDULERS = (
     "slurm_backfill(sched_interval=2, bf_max_job_test=3, reserve=parts, ",
     *(
         f"rigid(ordering={ordering}, backfilling={backfilling}, "
-        for ordering in ("fcfs", "sjf")
+        for ordering in ("fcfs", "sjf", "edf", "least_laxity")
         for backfilling in ("none", "easy", "easy_sjbf")
     ),
 )
@@ -106,7 +106,7 @@ def logs(draw: st.DrawFn) -> JobLog:
             replace(request, switches=most, switch_wait_s=wait_s)
             for request, (most, wait_s) in zip(requests, draw(lists_of(limits, len(drawn))), strict=True)
         ]
-    return log_on_nodes(cluster, requests, [row for _, row in drawn])
+    return with_deadlines(log_on_nodes(cluster, requests, [row for _, row in drawn]), draw)
 
 
 def lists_of(each: st.SearchStrategy[T], n: int) -> st.SearchStrategy[list[T]]:
