@@ -10,10 +10,16 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 # Each module is compiled to bytecode once, not by each command.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: compiled demo demo-plan test test-all check format bench docs wheels clean
+.DELETE_ON_ERROR:
+.PHONY: compiled demo demo-comparison demo-study demo-plan test test-all check format bench docs wheels clean
 
 demo: compiled  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
+	@$(MAKE) --no-print-directory --jobs --output-sync demo-comparison demo-study
+
+demo-comparison:
 	$(BIN)/sil run light-to-heavy --out build/demo
+
+demo-study:
 	$(BIN)/sil reproduce cs2 --out build/demo/reproduced
 
 demo-plan: compiled  ## Which of five offers to buy for a site of 142 machines; see build/demo-plan
@@ -69,13 +75,14 @@ clean:
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or later is needed; say which with: make PYTHON=python3.12 ..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) -r requirements-installer.txt
+	$(PYTHON) -m venv --without-pip $(VENV)
+	$(PYTHON) -m pip --python $@ install --quiet --no-compile -r requirements-installer.txt 2>/dev/null || \
+	  { $@ -m ensurepip && $(PIP) -r requirements-installer.txt; }
 
 $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
-	$(UV) -r requirements.txt || $(PIP) -r requirements.txt
-	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) -r requirements-compiler.txt
-	$(PIP) --no-deps --no-build-isolation -e .
+	with="$(UV)"; $$with -r requirements.txt || { with="$(PIP)"; $$with -r requirements.txt; } && \
+	  { command -v cc || command -v gcc || command -v clang || $$with -r requirements-compiler.txt; } >/dev/null && \
+	  $$with --no-deps --no-build-isolation -e .
 	@touch $@
 
 compiled: $(VENV)/.installed
