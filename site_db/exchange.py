@@ -144,6 +144,8 @@ def _notes(before: SiteFile, file: SiteFile, cluster: SiteNodes) -> Iterator[str
             f"MaxTime, DefaultTime and MaxNodes, import slurm.conf"
         )
     yield from cluster.notes
+    if before.topology is not None and cluster.topology is None:
+        yield "the switches or blocks of the site are removed, since the file has none"
     if cluster.down:
         n, names = len(cluster.down), abbreviated(sorted(cluster.down))
         are, them = ("is", "it") if n == 1 else ("are", "them")

@@ -141,7 +141,7 @@ class SiteReader:
         """The site as a site file. Raises DatabaseTrouble for values that no site file can have."""
         site, tables = self.site, {kind: self.tables(kind) for kind in KINDS}
         try:
-            return site_file(site.name, site.description, site.only_listed_users, tables)
+            return site_file(site, tables)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))

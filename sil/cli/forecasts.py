@@ -85,7 +85,7 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
     else:
         console.print_line(f"{title}: no job waits.")
     if left := len(found) - len(shown):
-        console.print_line(f"{counted(left, 'other job')} run or wait; --all lists them.")
+        console.print_line(f"{counted(left, 'more job')} with --all.")
     _print_basis(present, n)
     if horizon_s:
         _print_waits(waits, str(of_log.horizon))
@@ -117,10 +117,11 @@ def _submission(text: str) -> HypotheticalJob:
     """The job of a text like 64/12h, or 4/64/12h with the nodes. Raises UserError."""
     found = re.fullmatch(r"(?:(\d{1,9})/)?(\d{1,9})/(\d[\d.]*[smhdw]?)", text)
     job = None if found is None else HypotheticalJob(int(found[1] or 1), int(found[2]), seconds(found[3]))
-    if job is None or not all(job) or job.nodes > job.cpus:
-        raise UserError(
-            f"--submit '{text}': expected CPUS/TIME or NODES/CPUS/TIME, such as 64/12h or 4/64/12h"
+    if job is None or not all(job) or job.cpus % job.nodes:
+        expected = (
+            "expected CPUS/TIME or NODES/CPUS/TIME, such as 64/12h, or 4/64/12h with 16 CPUs on each node"
         )
+        raise UserError(f"--submit '{text}': {expected}")
     return job
 
 

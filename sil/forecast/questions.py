@@ -83,8 +83,9 @@ class HypotheticalJob(NamedTuple):
     limit_s: float
 
     def variants(self) -> Iterator[HypotheticalJob]:
-        """It, then half of it: CPUs and nodes, time limit, and both."""
-        half = self._replace(nodes=max(self.nodes // 2, 1), cpus=max(self.cpus // 2, 1))
+        """It, then half of it: nodes (of one node, CPUs), time limit, and both."""
+        nodes = max(self.nodes // 2, 1)
+        half = self._replace(nodes=nodes, cpus=max(self.cpus * nodes // max(self.nodes, 2), 1))
         both = (self, half, *(x._replace(limit_s=x.limit_s / 2) for x in (self, half)))
         yield from dict.fromkeys(both)
 
@@ -113,7 +114,7 @@ def with_submission(present: Present, job: HypotheticalJob, user: str | None, pa
         logged = LoggedJob("", user or "", "", partition, job.cpus, (), at, at, at, job.limit_s, tres)
         requests = LoggedRequests(log.cluster)
         request = requests.all[requests.count(logged)]
-        if (why := log.cluster.unsatisfied(request)) is not None:
+        if (why := log.cluster.unsatisfied(request, job.limit_s)) is not None:
             raise UserError(f"{log.name}: the submitted job requests {why}")
         row |= {"request": len(log.requests), "charged": len(log.charged)}
         classes = (*log.job_classes, log.job_classes[0]) if log.job_classes else ()

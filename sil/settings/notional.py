@@ -62,7 +62,8 @@ class NotionalTable(Table):
     On nodes of partitions, `add` and `upgrade` to a new class need no speed: `processors`, `memory_mb`,
     `threads_per_core`, `gpus` by type, `resources` and `features` say what its nodes have; those of a known
     class have what its machines have. Added nodes are in `partitions`, by default those of the machines of
-    their class, if these are all in the same ones. `change` gives all nodes of a class other amounts, or
+    their class, if these are all in the same ones, and on the leaf switch of the last machine of their
+    class, else of the site. `change` gives all nodes of a class other amounts, or
     `more_memory_mb`.
 
     Added machines are present from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.

@@ -151,12 +151,14 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
     base = (cluster or f"new-{machine_class}").replace(" ", "-")
     unused = (name for k in count(1) if (name := f"{base}-{k}") not in site.machines)
     names = list(islice(unused, parsed.count or 0))
+    beside = (site.of_class(machine_class) or [*site.machines])[-1]
     table = MachinesTable(
         names=(),
         machine_class=machine_class,
         slots=change.slots or site.slots_of(machine_class),
         os=change.os or "",
         rating=change.rating or site.rating_of(machine_class),
+        switch=site.machines[beside].switch,
         notional=True,
         **has,
     )

@@ -271,6 +271,7 @@ _EXPECTED = {
     "bool": "true or false",
     "dict": "a table",
     "float": "a number",
+    "frozen_set": "an array",
     "int": "a whole number",
     "list": "an array",
     "model": "a table",

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     ForeignKey,
@@ -141,6 +142,7 @@ class SiteRow(Base):
     name: Mapped[Name] = mapped_column(unique=True)
     description: Mapped[str] = mapped_column(default="")
     only_listed_users: Mapped[bool] = mapped_column(default=False)
+    topology: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     runs_recorded: Mapped[int] = mapped_column(default=0)
     runs_pruned: Mapped[int] = mapped_column(default=0)
     snapshot_at: Mapped[int] = mapped_column(default=0)
@@ -186,6 +188,7 @@ class MachineRow(OfSite, Base):
     """The number of sequential jobs that mapping schedulers may run on it at a time."""
     memory_mb: Mapped[Positive | None]
     storage_gb: Mapped[NotNegative | None]
+    switch: Mapped[str] = mapped_column(default="", server_default="")
     os: Mapped[str] = mapped_column(default="")
     rating: Mapped[Positive | None]
     """Relative performance: with twice the rating, half the time is expected."""

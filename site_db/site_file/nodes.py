@@ -9,6 +9,7 @@ from itertools import chain, count
 from typing import Any
 
 from scheduler.node_request import Gpus, Node, Partition, Request
+from scheduler.node_resources.topology import Topology
 from site_db.files.toml_file import Table
 from site_db.site_file.cluster import HeldResources, SiteNodes
 from site_db.site_file.tables import (
@@ -19,6 +20,7 @@ from site_db.site_file.tables import (
     RequestTable,
     SiteFile,
     SiteResourceTable,
+    TopologyTable,
 )
 
 
@@ -35,6 +37,7 @@ def cluster_of(site: SiteFile) -> SiteNodes:
         {name: group.threads_per_core for name, group in group_of.items()},
         has_memory=any(group.memory_mb is not None for group in site.machines),
         site_resources={table.name: table.amount for table in site.site_resources},
+        topology=None if site.topology is None else Topology(**dict(site.topology)),
     )
 
 
@@ -47,6 +50,7 @@ def node_of(group: MachinesTable, partitions: frozenset[str] = frozenset()) -> N
         others=group.resources,
         features=frozenset(group.features),
         partitions=partitions,
+        switch=group.switch,
     )
 
 
@@ -180,7 +184,9 @@ def with_cluster(site: SiteFile, cluster: SiteNodes) -> SiteFile:
             _runnable(table, {x.name for x in clusters}, cluster, class_of) for table in site.job_classes
         ],
     }
-    return site.model_copy(update={key: tuple(tables) for key, tables in update.items()})
+    tables = {key: tuple(some) for key, some in update.items()}
+    topology = None if cluster.topology is None else TopologyTable(**vars(cluster.topology))
+    return site.model_copy(update={**tables, "topology": topology})
 
 
 def _machines(site: SiteFile, cluster: SiteNodes) -> Iterator[MachinesTable]:
@@ -214,6 +220,7 @@ def _machines(site: SiteFile, cluster: SiteNodes) -> Iterator[MachinesTable]:
             gpus=dict(gpus),
             resources=dict(node.others),
             features=tuple(node.features),
+            switch=node.switch,
         )
         if group is not None and group.machine_class == class_of[key]:
             known = known.model_copy(update={key: getattr(group, key) for key in _NOT_OF_NODES})

@@ -262,8 +262,13 @@ def plain_site(file: SiteFile) -> PlainSite:
     return data
 
 
-def site_file(name: str, description: str, only_listed_users: bool, site: PlainSite) -> SiteFile:
-    """The inverse of `plain_site`: adjacent machines of one specification form a group."""
+HEAD = ("name", "description", "only_listed_users", "topology")
+"""The keys of a site file that are no lists, and columns of a site."""
+
+
+def site_file(of: SiteFile | schema.SiteRow, site: PlainSite) -> SiteFile:
+    """The inverse of `plain_site`, with the HEAD of a file or row: adjacent machines of one specification
+    form a group."""
 
     def specification(machine: PlainTable) -> PlainTable:
         return {key: value for key, value in machine.items() if key != "name"}
@@ -272,7 +277,7 @@ def site_file(name: str, description: str, only_listed_users: bool, site: PlainS
         {"names": [machine["name"] for machine in group], **common}
         for common, group in groupby(site["machines"], specification)
     ]
-    head = {"name": name, "description": description, "only_listed_users": only_listed_users}
+    head = {key: getattr(of, key) for key in HEAD}
     return SiteFile.model_validate({**head, **site, "machines": groups})
 
 
@@ -287,4 +292,4 @@ def in_site_order(file: SiteFile) -> SiteFile:
                 absent = relation.unlimited and table[relation.unlimited[1]] is None
                 if relation.is_ordered and not absent:
                     table |= relation.to_keys(relation.in_order(relation.to_rows(table), position))
-    return site_file(file.name, file.description, file.only_listed_users, site)
+    return site_file(file, site)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from scheduler.node_resources.topology import Topology
 from site_db.files.fields import (
     Amount,
     Amounts,
@@ -36,8 +37,9 @@ class MachinesTable(Table):
 
     With twice the `rating`, half the time is expected. Notional machines exist only in experiments and plans.
     As nodes of partitions, they have `processors`, of which `threads_per_core` are on one core, memory,
-    `gpus` by type, and other `resources` and `features`. Where mapping schedulers are used instead, a machine
-    runs as many sequential jobs at a time as it has `slots`.
+    `gpus` by type, and other `resources` and `features`, and are on a leaf `switch` of the topology.
+    Where mapping schedulers are used instead, a machine runs as many sequential jobs at a time as it has
+    `slots`.
     """
 
     names: Names
@@ -49,6 +51,7 @@ class MachinesTable(Table):
     gpus: GpuCounts = Field(default_factory=dict)
     resources: Amounts = Field(default_factory=dict)
     features: Words = ()
+    switch: Text = ""
     storage_gb: NotNegative | None = None
     os: Text = ""
     rating: Positive | None = None
@@ -244,12 +247,24 @@ class UserTable(Table):
     may_submit_as: tuple[SubmissionRightTable, ...] = ()
 
 
+class TopologyTable(Table):
+    """The fields of a `Topology`: leaf switches or base blocks, which machines name, and for each switch or
+    block above them its level and the places of its leaves, counted from 0."""
+
+    leaves: Annotated[Names, Field(min_length=1)]
+    above: tuple[tuple[WholeNumber, frozenset[Whole]], ...] = ()
+    block_sizes: tuple[WholeNumber, ...] = ()
+    is_optional: bool = Field(default=False, strict=True)
+    max_wait_s: NotNegative = Topology.max_wait_s
+
+
 class SiteFile(Table):
     """A site; `validation.errors` finds contradictions between its tables."""
 
     name: Name
     description: Text = ""
     only_listed_users: bool = Field(default=False, strict=True)
+    topology: TopologyTable | None = None
     machine_classes: tuple[MachineClassTable, ...]
     machines: tuple[MachinesTable, ...] = ()
     interconnects: tuple[InterconnectTable, ...] = ()

@@ -31,6 +31,7 @@ def errors(site: SiteFile) -> Iterator[Error]:
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
     yield from _of_partitions(site)
+    yield from _of_topology(site)
     yield from _of_queues(site)
     yield from _of_users(site, known)
 
@@ -151,6 +152,21 @@ def _of_partitions(site: SiteFile) -> Iterator[Error]:
                 (*place, "default_time_s"),
                 f"{who} has a default_time_s of {default_s:,g}; expected max_time_s, {most_s:,g}, or less",
             )
+
+
+def _of_topology(site: SiteFile) -> Iterator[Error]:
+    leaves = () if site.topology is None else site.topology.leaves
+    for k, group in enumerate(site.machines):
+        if group.switch and group.switch not in leaves:
+            few = ", ".join(leaves[:5]) or "none"
+            yield (
+                ("machines", k, "switch"),
+                f"switch '{group.switch}' is no leaf of the topology; it has {few}",
+            )
+    for k, (_, below) in enumerate(() if site.topology is None else site.topology.above):
+        if not below <= {*range(len(leaves))}:
+            places = f"{sorted(below)}; expected places in leaves, from 0 to {len(leaves) - 1}"
+            yield ("topology", "above", k), f"the leaves below a switch are {places}"
 
 
 def _of_queues(site: SiteFile) -> Iterator[Error]:

@@ -18,7 +18,7 @@ from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.lines import DEEPEST, Line, lines_of
 from site_db.slurm.nodes import hosts
 
-TOPOLOGY = "topology.conf"
+TOPOLOGY, YAML = "topology.conf", "topology.yaml"
 _KEYS = {
     "tree": {"switchname": "SwitchName Nodes Switches LinkSpeed"},
     "block": {"blockname": "BlockName Nodes", "blocksizes": "BlockSizes"},
@@ -32,6 +32,10 @@ def connected(cluster: SiteNodes, path: Path, settings: Mapping[str, Line]) -> S
     """The nodes of a `slurm.conf` with their topology, if it has one. Raises InvalidFile."""
     said = {key: line.get(key) for key, line in settings.items()}
     kind = said.get("topologyplugin", "").lower().removeprefix("topology/")
+    if (path.parent / YAML).exists():
+        note = f"{path.parent / YAML}: built-in schedulers do not read it; write its topology as {TOPOLOGY}"
+        note = f"{note}, with TopologyPlugin=topology/tree or topology/block in slurm.conf"
+        cluster = replace(cluster, notes=(*cluster.notes, note))
     if kind in _FLAT:
         return cluster
     file, parameters, notes = path.parent / TOPOLOGY, said.get("topologyparam", "").lower(), list[str]()

@@ -217,6 +217,12 @@ name = "cy"
 NODES = """# A site of nodes that says all that such a site can say.
 name = "nodes"
 
+[topology]
+leaves = ["leaf1", "leaf2"]
+above = [[1, [0, 1]]]
+is_optional = true
+max_wait_s = 900.0
+
 [[machine_classes]]
 name = "cpu"
 
@@ -230,6 +236,7 @@ processors = 64
 threads_per_core = 2
 memory_mb = 256000
 features = ["ib", "avx512"]
+switch = "leaf1"
 
 [[machines]]
 names = ["g1"]
@@ -237,6 +244,7 @@ machine_class = "gpu"
 processors = 32
 slots = 4
 memory_mb = 512000
+switch = "leaf2"
 
 [machines.gpus]
 h100 = 2

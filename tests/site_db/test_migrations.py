@@ -36,11 +36,11 @@ def test_the_latest_migration_makes_the_version_of_the_code() -> None:
     ("version", "sentence"),
     [
         (
-            "0003",
-            "the database is of version 0003, from before the first release, and cannot be upgraded; export "
+            "0004",
+            "the database is of version 0004, from before the first release, and cannot be upgraded; export "
             "its sites with the sil that wrote it, and import them into a new database",
         ),
-        ("9999", "the database is of a newer version (9999, not 0004); use the newer version of sil"),
+        ("9999", "the database is of a newer version (9999, not 0005); use the newer version of sil"),
     ],
 )
 def test_a_database_of_another_version_is_rejected_with_the_remedy(

@@ -29,6 +29,7 @@ NodeName=g1 CPUs=32 RealMemory=512000 Gres=gpu:h100:2,gpu:a100:4,scratch:800G
 PartitionName=batch Nodes=n[01-04] MaxTime=1-0 DefaultTime=60 MaxNodes=2
 PartitionName=whole Nodes=g1,n[03-04] OverSubscribe=EXCLUSIVE
 """
+WITHOUT_SWITCHES = "the switches or blocks of the site are removed, since the file has none"
 
 
 def imported(session: Session, text: str, folder: Path, site: str = "ours") -> ImportedNodes:
@@ -226,8 +227,9 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     conf = "\n".join(line for line in CONF.splitlines() if "g1" not in line and "Licenses" not in line)
     found = imported(session, conf, tmp_path, "nodes")
     assert found.notes == [
+        WITHOUT_SWITCHES,
         "job class 'tasks' requests 128 tasks with 0.5 CPU each, and 2 matlab, but the site "
-        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
+        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)",
     ]
     assert [name for name, _ in never_satisfied(file_of(session, "nodes"))] == ["tasks", "train", "infer"]
     assert count_things(session, "nodes")["job class"] == 5
@@ -240,7 +242,7 @@ def test_where_all_nodes_are_other_hardware_every_job_class_can_still_run(
     put_site(session, read(NODES, tmp_path))
     conf = CONF.replace("CPUs=64 Sockets=2", "CPUs=96 Sockets=3").replace("CPUs=32", "CPUs=48")
     found = imported(session, conf, tmp_path, "nodes")
-    assert found.notes == []
+    assert found.notes == [WITHOUT_SWITCHES]
     file = file_of(session, "nodes")
     cpu, gpu = (table.machine_class for table in file.machines)
     assert {cpu, gpu}.isdisjoint({"cpu", "gpu"})

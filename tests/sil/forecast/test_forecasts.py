@@ -119,6 +119,12 @@ def test_equal_seeds_give_equal_samples_and_others_do_not() -> None:
     assert (one.end_s != other.end_s).any()
 
 
+def test_half_of_a_job_has_as_many_cpus_on_each_node() -> None:
+    for asked, expected in (((3, 24), (1, 8)), ((1, 4), (1, 2)), ((1, 1), (1, 1))):
+        found = [*HypotheticalJob(*asked, 600.0).variants()]
+        assert found[:2] == [*dict.fromkeys([(*asked, 600.0), (*expected, 600.0)]), (*asked, 300.0)][:2]
+
+
 def test_a_submitted_job_does_not_change_what_else_is_drawn() -> None:
     log = simulated_site(400, 3)
     present = Present.of(replayed(log), float(log.jobs["submit_s"][300]))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
+from sil.site.logs import nodes_in_database, read_nodes_of
 from sil.trace.facts import Fact
 from sil.trace.held import request_of
 from sil.workload.job_log import JobLog
@@ -34,6 +35,7 @@ SwitchName=s4 Switches=s[0-1]
 SwitchName=s5 Switches=s[2-3]
 SwitchName=s6 Switches=s[4-5]
 """
+BLOCKS = "".join(f"BlockName=b{k} Nodes=tux[{2 * k}-{2 * k + 1}]\n" for k in range(4))
 BEGAN_S = 1_772_442_000
 
 
@@ -84,6 +86,26 @@ def test_a_job_waits_for_one_leaf_switch_as_long_as_it_asks_for(
 def test_it_starts_as_soon_as_one_leaf_switch_holds_it(here: Path) -> None:
     write_site(here, [(0, 3, 50, ""), (1, 3, 2000, ""), (10, 2, 100, "--switches=1 ")])
     assert starts("--scheduler", "easy")[3] == (50.0, "0-1")
+
+
+@pytest.mark.usefixtures("without_reports")
+@pytest.mark.parametrize("kind", ["tree", "block"])
+def test_a_site_in_a_database_has_the_switches_or_blocks_of_its_files(kind: str, here: Path) -> None:
+    write_site(here, [*TWO_ARE_FREE, (10, 2, 100, "--switches=1@2:00 ")], CONF.replace("tree", kind))
+    if kind == "block":
+        (here / "topology.conf").write_text(BLOCKS)
+    site = "--db", "lab.db#lab"
+    succeeded("db", "init", *site)
+    succeeded("db", "import-slurm-conf", "slurm.conf", *site)
+    succeeded("db", "export", *site, "--out", "lab.toml")
+    given = {"files": ("--nodes", "slurm.conf"), "site": ("--nodes", "lab.toml"), "db": ("--site", site[1])}
+    for out, nodes in given.items():
+        succeeded("replay", "sacct.txt", *nodes, "--scheduler", "easy", "--out", out)
+        jobs = (here / out / "easy" / "jobs.csv").read_bytes()
+        assert jobs == (here / "files" / "easy" / "jobs.csv").read_bytes()
+    assert (
+        nodes_in_database(site[1]) == read_nodes_of(here / "slurm.conf") == read_nodes_of(here / "lab.toml")
+    )
 
 
 def test_the_reason_names_the_leaf_switches(here: Path) -> None:

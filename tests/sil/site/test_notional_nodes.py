@@ -30,6 +30,16 @@ def test_nodes_of_a_known_class_have_what_its_machines_have_and_are_where_these_
     assert found["g1"].partitions == {"gpu", "all"}
 
 
+def test_new_nodes_are_on_the_switch_of_the_last_machine_of_their_class(tmp_path: Path) -> None:
+    topology = 'topology = { leaves = ["a", "b"], above = [[1, [0, 1]]] }\n[[machines]]\n'
+    site = SITE.replace("[[machines]]\n", topology, 1)
+    for names, switch in (("c[1-4]", "a"), ("g[1-2]", "b")):
+        site = site.replace(f'names = ["{names}"]', f'names = ["{names}"]\nswitch = "{switch}"', 1)
+    new = {"add": "1 x h100-node", "processors": 2, "memory_mb": 1_000, "partitions": ["all"]}
+    found = nodes(tmp_path, {"add": "1 x cpu-node"}, new, site=site)
+    assert (found["new-cpu-node-1"].switch, found["new-h100-node-1"].switch) == ("a", "a")
+
+
 @pytest.mark.parametrize("name", ["g1", "g"])
 def test_a_class_may_be_named_by_one_of_its_nodes_or_by_what_their_names_begin_with(
     name: str, tmp_path: Path

@@ -246,6 +246,10 @@ a job class that was measured twice: preferred = ["slow", "fast"]
 INCONSISTENCIES_AT_A_SITE_OF_NODES = of_lines(r"""
 a default time above the largest: default_time_s = 3600 -> default_time_s = 100000 # HERE
   partition 'batch' has a default_time_s of 100,000; expected max_time_s, 86,400, or less
+a machine on a switch that the site has not got: switch = "leaf2" -> switch = "leaf3" # HERE
+  switch 'leaf3' is no leaf of the topology; it has leaf1, leaf2
+a switch above more leaves than there are: above = [[1, [0, 1]]] -> above = [[1, [0, 2]]] # HERE
+  the leaves below a switch are [0, 2]; expected places in leaves, from 0 to 1
 both nodes and tasks: [job_classes.request]\nnodes = 2 -> [job_classes.request] # HERE\nnodes = 2\ntasks = 4
   job_classes[0].request: a request has either nodes or tasks, and this one has both
 memory in two ways: [job_classes.request]\nnodes = 2

@@ -29,6 +29,12 @@ def test_nodes_state_their_leaf_switch_and_switches_their_leaves(tmp_path: Path)
     assert (found.topology.max_wait_s, found.topology.is_optional, found.notes) == (300.0, False, ())
 
 
+def test_a_topology_in_yaml_is_said_to_be_unread_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text("- topology: t\n  tree:\n    switches: []\n")
+    (note,) = read(tmp_path, None, "SelectType=select/cons_tres").notes
+    assert "topology.yaml: built-in schedulers do not read it; write its topology as topology.conf" in note
+
+
 def test_the_longest_wait_and_topologies_that_are_optional_are_settings(tmp_path: Path) -> None:
     found = read(
         tmp_path,

@@ -5,7 +5,7 @@ from alembic import op
 from site_db.schema import Base
 from site_db.schema.resources import use_options_of_postgresql
 
-revision = "0004"
+revision = "0005"
 down_revision = None
 
 
