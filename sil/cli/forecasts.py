@@ -118,9 +118,7 @@ def _submission(text: str) -> HypotheticalJob:
     found = re.fullmatch(r"(?:(\d{1,9})/)?(\d{1,9})/(\d[\d.]*[smhdw]?)", text)
     job = None if found is None else HypotheticalJob(int(found[1] or 1), int(found[2]), seconds(found[3]))
     if job is None or not all(job) or job.cpus % job.nodes:
-        expected = (
-            "expected CPUS/TIME or NODES/CPUS/TIME, such as 64/12h, or 4/64/12h with 16 CPUs on each node"
-        )
+        expected = "expected CPUS/TIME, or NODES/CPUS/TIME such as 4/64/12h with 16 CPUs on each node"
         raise UserError(f"--submit '{text}': {expected}")
     return job
 

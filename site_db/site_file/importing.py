@@ -17,15 +17,7 @@ from site_db.files import toml_file
 from site_db.files.toml_file import Location
 from site_db.rows import ids_of, locked_site
 from site_db.site_file import machine_names, validation
-from site_db.site_file.relations import (
-    HEAD,
-    KINDS,
-    EntityKind,
-    PlainTable,
-    Relation,
-    in_site_order,
-    plain_site,
-)
+from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, in_site_order, plain_site
 from site_db.site_file.tables import SiteFile
 
 Ids = Mapping[str, Mapping[str, int]]
@@ -49,7 +41,7 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     caller adds afterwards.
     """
     site = locked_site(session, file.name)
-    for key, value in file.model_dump(mode="json", include={*HEAD}).items():
+    for key, value in file.model_dump(mode="json", exclude={*KINDS}).items():
         setattr(site, key, value)
     session.flush()
     before = {name: ids_of(session, kind.row, site.id) for name, kind in KINDS.items()}

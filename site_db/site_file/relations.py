@@ -262,13 +262,9 @@ def plain_site(file: SiteFile) -> PlainSite:
     return data
 
 
-HEAD = ("name", "description", "only_listed_users", "topology")
-"""The keys of a site file that are no lists, and columns of a site."""
-
-
 def site_file(of: SiteFile | schema.SiteRow, site: PlainSite) -> SiteFile:
-    """The inverse of `plain_site`, with the HEAD of a file or row: adjacent machines of one specification
-    form a group."""
+    """The inverse of `plain_site`, with what is no list of a file or row: adjacent machines of one
+    specification form a group."""
 
     def specification(machine: PlainTable) -> PlainTable:
         return {key: value for key, value in machine.items() if key != "name"}
@@ -277,7 +273,7 @@ def site_file(of: SiteFile | schema.SiteRow, site: PlainSite) -> SiteFile:
         {"names": [machine["name"] for machine in group], **common}
         for common, group in groupby(site["machines"], specification)
     ]
-    head = {key: getattr(of, key) for key in HEAD}
+    head = {key: getattr(of, key) for key in SiteFile.model_fields if key not in KINDS}
     return SiteFile.model_validate({**head, **site, "machines": groups})
 
 

@@ -159,10 +159,8 @@ def _of_topology(site: SiteFile) -> Iterator[Error]:
     for k, group in enumerate(site.machines):
         if group.switch and group.switch not in leaves:
             few = ", ".join(leaves[:5]) or "none"
-            yield (
-                ("machines", k, "switch"),
-                f"switch '{group.switch}' is no leaf of the topology; it has {few}",
-            )
+            sentence = f"switch '{group.switch}' is no leaf of the topology; it has {few}"
+            yield ("machines", k, "switch"), sentence
     for k, (_, below) in enumerate(() if site.topology is None else site.topology.above):
         if not below <= {*range(len(leaves))}:
             places = f"{sorted(below)}; expected places in leaves, from 0 to {len(leaves) - 1}"

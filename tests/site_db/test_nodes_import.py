@@ -229,7 +229,8 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     assert found.notes == [
         WITHOUT_SWITCHES,
         "job class 'tasks' requests 128 tasks with 0.5 CPU each, and 2 matlab, but the site "
-        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)",
+        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: "
+        "sil db check)",
     ]
     assert [name for name, _ in never_satisfied(file_of(session, "nodes"))] == ["tasks", "train", "infer"]
     assert count_things(session, "nodes")["job class"] == 5
