@@ -254,8 +254,8 @@ def test_the_command_scores_forecasts(here: Path) -> None:
 def test_the_command_refuses_what_it_cannot_forecast(here: Path) -> None:
     assert "--by has no effect on site.swf, which is a log" in refusal("--by", "2h")
     assert "there is no such file" in refusal(file="missing.swf")
-    assert "expected CPUS/TIME or NODES/CPUS/TIME" in refusal("--submit", "64")
-    assert "expected CPUS/TIME or NODES/CPUS/TIME" in refusal("--submit", "4/2/1h")
+    assert "expected CPUS/TIME, or NODES/CPUS/TIME" in refusal("--submit", "64")
+    assert "expected CPUS/TIME, or NODES/CPUS/TIME" in refusal("--submit", "4/2/1h")
     assert "the machine has 128 processors" in refusal("--submit", "129/1h")
     assert "there is no user 'nobody'" in refusal("--submit", "1/1h", "--user", "nobody")
     assert "job 1 neither runs nor waits then" in refusal("--job", "1")
