@@ -85,7 +85,8 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
     else:
         console.print_line(f"{title}: no job waits.")
     if left := len(found) - len(shown):
-        console.print_line(f"{counted(left, 'more job')} with --all.")
+        do = "runs or waits" if left == 1 else "run or wait"
+        console.print_line(f"{counted(left, 'other job')} {do}; --all lists them.")
     _print_basis(present, n)
     if horizon_s:
         _print_waits(waits, str(of_log.horizon))

@@ -74,7 +74,7 @@ def cited(
             f"`sil validate --out {folder}`"
         ) from None
     here = {each.label: Subject.of(cluster, each) for each in schedulers}.get(subject.scheduler)
-    by = f"the validation {folder} ({about}, under {subject.scheduler})"
+    by = f"the validation in {folder} ({about}, under {subject.scheduler})"
     if here is None:
         differs = ["another scheduler"]
     else:

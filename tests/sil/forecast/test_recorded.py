@@ -195,7 +195,7 @@ def predict(*arguments: str) -> Result:
 def test_the_command_lists_jobs_that_wait_and_with_all_those_that_run(here: Path) -> None:
     known(here, *RUNNING, *WAITING, row("30_[1-2]", "PENDING", 9_800))
     assert "4 other jobs" not in predict().stdout
-    assert "2 more jobs with --all." in predict().stdout
+    assert "2 other jobs run or wait; --all lists them." in predict().stdout
     assert predict("--all").stdout.count("runs") == 2
     assert "30_2" in predict("--job", "30_2").stdout
     assert "job 5 neither runs nor waits then" in predict("--job", "5").stderr

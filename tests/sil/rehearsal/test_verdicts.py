@@ -62,7 +62,9 @@ def test_a_replay_cites_the_validation_of_its_site_or_warns_that_there_is_none(
 
     on_site = "--site", "lab.db#lab"
     assert "No validation says how near simulations of this site are" in said(*on_site)
-    by = "By the validation right (the history of lab, 1,484 jobs, under easy), simulations are good enough"
+    by = (
+        "By the validation in right (the history of lab, 1,484 jobs, under easy), simulations are good enough"
+    )
     assert f"{by} for mean waits; good enough for utilisation" in said(
         *on_site, *POLICY, "--validation", "right"
     )
@@ -104,7 +106,7 @@ def test_a_plan_says_on_its_first_page_whether_the_past_of_its_site_is_missed(
     page = answers.save(tmp_path / "missed") / PAGE
     before, section, _ = page.read_text().partition("Effect against cost")
     assert section
-    assert "Simulations miss the site&#39;s own past. By the validation without" in before
+    assert "Simulations miss the site&#39;s own past. By the validation in without" in before
     assert "not good enough for purchases (difference of the mean waits" in before
 
 
