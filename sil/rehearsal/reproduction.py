@@ -182,7 +182,7 @@ class Reproduction:
         of_any = frozenset[int]().union(*self.causes.values())
         without = self.jobs.filter(~pl.col("job").is_in(list(of_any)))
         if found and len(without):
-            yield "nothing is known that is not modelled", _group("cause", "none", without)
+            yield "are modelled, as far as the accounting says", _group("cause", "none", without)
 
     def as_dict(self) -> dict[str, Any]:
         first_part = [self.calibrated] if len(self.first_part) else []

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Gpus, Node, Partition, Request
+from scheduler.node_resources.topology import Topology
 from site_db.schema import RequestRow
 from site_db.site_file.importing import put_site
 from site_db.site_file.nodes import cluster_of, never_satisfied, request_columns, request_of, with_cluster
@@ -21,10 +22,12 @@ from tests.site_db.site_texts import NODES, changed, read
 def test_machines_become_nodes_with_their_resources_and_partitions(tmp_path: Path) -> None:
     cluster = cluster_of(read(NODES, tmp_path))
     features = frozenset({"avx512", "ib"})
-    assert cluster.nodes["n01"] == Node(64, 256_000, features=features, partitions=frozenset({"batch"}))
+    batch = frozenset({"batch"})
+    assert cluster.nodes["n01"] == Node(64, 256_000, features=features, partitions=batch, switch="leaf1")
     assert cluster.nodes["n03"].partitions == {"batch", "whole"}
     gpus, others = ("a100",) * 4 + ("h100",) * 2, {"scratch": 858_993_459_200}
-    assert cluster.nodes["g1"] == Node(32, 512_000, gpus, others, partitions=frozenset({"whole"}))
+    assert cluster.nodes["g1"] == Node(32, 512_000, gpus, others, frozenset(), frozenset({"whole"}), "leaf2")
+    assert cluster.topology == Topology(("leaf1", "leaf2"), ((1, frozenset({0, 1})),), (), True, 900.0)
     assert cluster.partitions["batch"] == Partition("batch", 86_400, 2, False, 3600)
     assert cluster.partitions["whole"].is_exclusive
     assert cluster.threads == {"n01": 2, "n02": 2, "n03": 2, "n04": 2, "g1": 1}
