@@ -123,10 +123,11 @@ def live_scenario(scenario: Scenario, name: str, listener: Listener) -> LiveScen
             f"experiment '{experiment.name}' has nodes, not machines; live runs are on dedicated machines"
         )
     monitors = experiment.monitors != type(experiment.monitors)()
-    if in_use.absences or experiment.outages or experiment.failures or is_remote(experiment) or monitors:
+    faults = in_use.absences or experiment.outages or experiment.failures or is_remote(experiment) or monitors
+    if faults or scenario.checkpoints:
         raise UserError(
-            f"experiment '{experiment.name}' has simulated failures or monitor errors, or a network; live "
-            f"ones are real"
+            f"experiment '{experiment.name}' has simulated failures, checkpoints or monitor errors, or a "
+            f"network; live ones are real"
         )
     site, cores, n_jobs = in_use.site, usable_cores(), experiment.drawn.jobs
     if site.n_machines > len(cores):

@@ -14,7 +14,7 @@ from sil.trace.facts import CODES, Fact
 from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.recorder import ROW
 
-COLUMNS = (*ROW, "tasks")
+COLUMNS = (*ROW, "tasks", "expected_s")
 """The columns of facts that are read at most."""
 WIDE = 2**16
 """The widest range of numbers for which there is a table, or eight times as many as there are numbers; others
@@ -42,11 +42,11 @@ class FinishedJobs:
 
     It remembers the jobs that have arrived and not finished, and, for a table, those that have finished while
     a job with a lower number has not. `requested` has the column job and what jobs requested, in order of
-    arrival.
+    arrival. If jobs `may_restart`, a table has their restarts, and lost_time.
     """
 
-    def __init__(self, requested: pl.DataFrame, wanted: JobsFor) -> None:
-        self._wanted = wanted
+    def __init__(self, requested: pl.DataFrame, wanted: JobsFor, may_restart: bool = False) -> None:
+        self._wanted, self._may_restart = wanted, may_restart
         self._has_gpus = "requested_gpus" in requested.columns
         self._to_arrive = requested
         if wanted is JobsFor.STATISTICS:
@@ -60,6 +60,10 @@ class FinishedJobs:
         """Runs that were preempted or lost: their starts and ends."""
         self._suspended: dict[int, float] = {}
         """How long runs were suspended, in seconds; for those that are, less the time when they were."""
+        self._interrupted: dict[int, tuple[int, float]] = {}
+        """How many runs of a job were preempted or lost, and the seconds of work lost with them."""
+        self.n_interrupted, self.lost_s = 0, 0.0
+        """How many of all, and the processor-seconds of work lost with them."""
         self._described = pl.DataFrame(schema=_OF_A_DESCRIPTION)
         self._finished: list[pl.DataFrame] = []
 
@@ -83,7 +87,10 @@ class FinishedJobs:
         if len(eligible := facts.places(Fact.JOB_ELIGIBLE)):
             self._become_eligible(facts.frame(["job", "time_s", "detail"], eligible))
         refused = facts.job[facts.places(Fact.JOB_REFUSED)]
-        last = self._last_runs(runs.hstack([self._suspended_s(facts, runs).alias("suspended_s")]), refused)
+        runs = runs.hstack([self._suspended_s(facts, runs).alias("suspended_s")])
+        if runs["was_killed"].any():
+            self._interrupt(runs.hstack(facts.frame(["expected_s"], ends)).filter("was_killed"))
+        last = self._with_restarts(self._last_runs(runs, refused))
         arrived = pl.concat(self._arrived)
         arrival = places_of(last["job"].to_numpy(), arrived["job"].to_numpy())
         has_arrived = arrival >= 0
@@ -127,6 +134,24 @@ class FinishedJobs:
         spent = pl.Series([found.pop(run, 0.0) for run in over["run"]], dtype=pl.Float64)
         # Stopped, and never continued: until the end of the run.
         return spent.zip_with(spent >= 0.0, spent + over["finish_time"])
+
+    def _interrupt(self, runs: pl.DataFrame) -> None:
+        """Count runs that were preempted or lost."""
+        ran_s = pl.col("finish_time") - pl.col("starting_time") - pl.col("suspended_s")
+        of_runs = runs.select("job", "tasks", pl.coalesce("expected_s", ran_s))
+        for job, tasks, lost_s in of_runs.iter_rows():
+            n, before_s = self._interrupted.get(job, (0, 0.0))
+            self._interrupted[job] = n + 1, before_s + lost_s
+            self.n_interrupted, self.lost_s = self.n_interrupted + 1, self.lost_s + tasks * lost_s
+
+    def _with_restarts(self, last: pl.DataFrame) -> pl.DataFrame:
+        if not self._may_restart or self._wanted is JobsFor.STATISTICS:
+            return last
+        found = [self._interrupted.get(job, (0, 0.0)) for job in last["job"]]
+        n = pl.Series([n for n, _ in found], dtype=pl.Int64)
+        lost_s = pl.Series([lost_s for _, lost_s in found], dtype=pl.Float64)
+        # A last run that was ended is followed by none.
+        return last.with_columns(restarts=n - last["was_killed"].cast(pl.Int64), lost_time=lost_s)
 
     def _last_runs(self, runs: pl.DataFrame, refused: NDArray[np.int64]) -> pl.DataFrame:
         """The last run of each job that is over; of `refused` jobs, the last one."""

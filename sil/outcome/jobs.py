@@ -48,8 +48,9 @@ WITH_GPUS_OF_WHOLE_NODES = pl.coalesce("requested_gpus", pl.col("gpus_had").cast
 def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     """One row per run of a job that is over, in order of start.
 
-    Columns: point, replication, scheduler, job, run, resource, machines (`tasks` of them), from_s, until_s
-    and `ending`, one of ENDINGS.
+    Columns: point, replication, scheduler, job, run, resource, machines (`tasks` of them), from_s, until_s,
+    `ending`, one of ENDINGS, suspended_s, and lost_s, the time since the last checkpoint, or the start, of a
+    run that does not count.
     """
     return _runs(facts.lazy()).collect()
 
@@ -64,6 +65,7 @@ def job_table(facts: pl.DataFrame, n_machines: int, bound_s: float = BOUND_S) ->
     all or a part). Where jobs request parts of nodes, also requested_gpus: with whole nodes, all GPUs of
     these. Times are seconds, those of the run that ended.
     Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
+    If there are such runs, lost_time is the work of a job that was lost with them.
     """
     ended = _runs(facts.lazy()).filter(pl.col("ending") == Fact.RUN_ENDED)
     return _job_table(facts, ended, n_machines, bound_s)
@@ -88,7 +90,9 @@ def _job_table(
         .select(*_JOB, "job_class", "queue", "user", submission_time="time_s", due_in_s="expected_s")
         .with_columns(deadline=DEADLINE)
     )
-    attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len())
+    attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len(), lost_time=pl.sum("lost_s"))
+    if facts["event"].is_in(ENDINGS[1:]).any():
+        more = (*more, "lost_time")
     jobs = (
         last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
         .join(submitted, on=_JOB, how="inner")
@@ -141,9 +145,21 @@ def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:
         .otherwise((pl.col("machines").list.len() > 1) | (first.field("first") < first.field("last"))),
     )
     over = facts.filter(pl.col("event").is_in([fact.value for fact in ENDINGS])).select(
-        *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
+        *RUN, "run", "expected_s", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
-    return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+    is_pause = pl.col("event").is_in([Fact.RUN_STOPPED.value, Fact.RUN_CONTINUED.value])
+    sign = pl.when(pl.col("event") == Fact.RUN_STOPPED).then(-1.0).otherwise(1.0)
+    pauses = facts.filter(is_pause).group_by(*RUN, "run")
+    paused = pauses.agg(paused_s=(pl.col("time_s") * sign).sum(), is_paused=-sign.sum())
+    suspended_s = (pl.col("paused_s") + pl.col("is_paused") * pl.col("until_s")).fill_null(0.0)
+    ran_s = pl.col("until_s") - pl.col("from_s") - suspended_s
+    lost_s = pl.when(pl.col("ending") != Fact.RUN_ENDED).then(pl.coalesce("expected_s", ran_s)).otherwise(0.0)
+    return (
+        started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+        .join(paused, on=(*RUN, "run"), how="left", maintain_order="left")
+        .with_columns(suspended_s=suspended_s, lost_s=lost_s)
+        .drop("expected_s", "paused_s", "is_paused")
+    )
 
 
 def write_jobs_csv(path: Path, jobs: pl.DataFrame, failed: pl.DataFrame) -> None:
@@ -239,14 +255,15 @@ def batsim_jobs(
     bound_s: float = BOUND_S,
 ) -> pl.DataFrame:
     """One row per finished job (`FinishedJobs`): the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold `bound_s`); on nodes also partition and requested_gpus; under a policy priorities; the ids of
-    the log, if jobs have other numbers; or only some `columns`. Times are seconds;
-    the time in which a run was suspended is no execution time. The runs of the jobs `cut` were ended at their
-    estimate."""
+    (threshold `bound_s`); on nodes also partition and requested_gpus; under a policy priorities; restarts and
+    lost_time, if jobs may restart; the ids of the log, if jobs have other numbers; or only some `columns`.
+    Times are seconds; the time in which a run was suspended is no execution time. The runs of the jobs `cut`
+    were ended at their estimate."""
     found = _columns(cut, bound_s)
     if "requested_gpus" in finished.columns:
         found = {**found, "partition": pl.col("partition"), "requested_gpus": WITH_GPUS_OF_WHOLE_NODES}
-    more = (name for name in finished.columns if name == LOG_ID or name.startswith(PRIORITY))
+    of_some = (LOG_ID, "restarts", "lost_time")
+    more = (name for name in finished.columns if name in of_some or name.startswith(PRIORITY))
     found = {**found, **{name: pl.col(name) for name in more}}
     if "deadline" in finished.columns:
         found = {**found, "deadline": pl.col("deadline"), "tardiness": TARDINESS}

@@ -108,6 +108,13 @@ OF_DEADLINES = (
 )
 """Metrics of the jobs with a deadline: a job is late by its tardiness, which is 0 if it ends in time."""
 
+INTERRUPTED = (
+    Metric("interrupted_runs", "Interrupted runs", "", 0),
+    Metric("lost_hours", "Lost work", "processor h", 1),
+)
+"""Metrics that exist only where runs were preempted or lost: how many, and what these had done since their
+last checkpoint, or their start."""
+
 METRICS = (
     Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
     JOB_METRICS["mean_turnaround"],
@@ -130,6 +137,7 @@ METRICS = (
     *OF_DEADLINES,
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("failed_share", "Jobs failed", "%", 1),
+    *INTERRUPTED,
     Metric("decision_time", "Decision time, total", "ms", 2),
     *DETAILS,
 )
@@ -173,7 +181,7 @@ REPLAY_METRICS = {
     GPU_UTILISATION.key: GPU_UTILISATION,
     "makespan": MAKESPAN,
     **{m.key: m for m in OF_DEADLINES},
-    **{metric.key: metric for metric in (*DETAILS, *REFUSED)},
+    **{metric.key: metric for metric in (*DETAILS, *INTERRUPTED, *REFUSED)},
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 
@@ -190,6 +198,7 @@ OF_SOME_SITES = (
     "kept_share",
     *(metric.key for metric in OF_DEADLINES),
     "failed_share",
+    *(metric.key for metric in INTERRUPTED),
     *(metric.key for metric in DETAILS),
 )
 """Metrics that are shown only if some run has them."""
@@ -255,7 +264,16 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     # Jobs that fail may run longer than to the last end.
     within = {name: pl.col(name).clip(pl.col("begins_s"), pl.col("ends_s")) for name in ("from_s", "until_s")}
     runs = run_table(facts).join(spans, on=RUN, maintain_order="left").with_columns(**within)
-    held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
+    of_interrupted = {
+        "interrupted_runs": (pl.col("ending") != Fact.RUN_ENDED).sum().cast(pl.Float64),
+        "lost_hours": (pl.col("lost_s") * pl.col("tasks")).sum() / 3_600.0,
+    }
+    if (runs["ending"] == Fact.RUN_ENDED).all():
+        of_interrupted = dict.fromkeys(of_interrupted, pl.lit(None, pl.Float64))
+    held_s = runs.group_by(RUN).agg(
+        held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum(),
+        **of_interrupted,
+    )
     backlog = backlog_metrics(
         facts, spans.join(held_s.rename({"held_s": "computing_s"}), on=RUN), description
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from sil.outcome.finished_jobs import FinishedJobs, JobsFor
 from sil.outcome.invariants.checker import Capacity, Invariants
 from sil.outcome.invariants.reservations import KeptFromNodes
 from sil.outcome.jobs import batsim_jobs
-from sil.outcome.metrics import REFUSED
+from sil.outcome.metrics import INTERRUPTED, REFUSED
 from sil.outcome.priorities import PrioritiesAtStart
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import MeasuredJobs, ReplayStatistics
@@ -24,6 +25,14 @@ from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 from sil.world.guard.faults import fault_sentence
+
+
+class JobsMay(NamedTuple):
+    """What may become of jobs: `be_late`, see JobsFor.TABLE_AT_THE_END; `restart` after interrupted runs."""
+
+    be_late: bool = False
+    restart: bool = False
+
 
 OnJobs = Callable[[pl.DataFrame], None]
 COLUMNS = (*finished_jobs.COLUMNS, "message")
@@ -44,15 +53,14 @@ class ReplayedLog:
     """Follows the facts of a replay of a log under a scheduler.
 
     Finished jobs are passed to `on_jobs` as `batsim_jobs`, in order of number; without it, there are only
-    statistics. For `may_be_late` see JobsFor.TABLE_AT_THE_END, for `is_long` `Invariants`. What is too large
-    for memory is kept in `folder`.
+    statistics. For `is_long` see `Invariants`. What is too large for memory is kept in `folder`.
     """
 
     def __init__(
         self,
         log: JobLog,
         scheduler: str,
-        may_be_late: bool,
+        jobs_may: JobsMay,
         is_long: bool,
         on_jobs: OnJobs | None = None,
         folder: Path | None = None,
@@ -63,8 +71,9 @@ class ReplayedLog:
         self._measured = log.measured
         self._scheduler = scheduler
         self._on_jobs, self._priorities = on_jobs, priorities
-        wanted = JobsFor.TABLE_AT_THE_END if may_be_late else JobsFor.TABLE
-        self._jobs = FinishedJobs(log.requested, JobsFor.STATISTICS if on_jobs is None else wanted)
+        wanted = JobsFor.TABLE_AT_THE_END if jobs_may.be_late else JobsFor.TABLE
+        wanted = JobsFor.STATISTICS if on_jobs is None else wanted
+        self._jobs = FinishedJobs(log.requested, wanted, jobs_may.restart)
         self._invariants = Invariants(_capacity(log), is_long)
         self._nodes = KeptFromNodes(() if log.cluster is None else (*log.cluster.nodes,))
         self._rule_broken: str | None = None
@@ -123,8 +132,12 @@ class ReplayedLog:
         return Results({} if fault else self._metrics() | self._refusals(were_refused), fault, refused)
 
     def _metrics(self) -> dict[str, float]:
-        found = self.statistics
-        return {**found.metrics, **self._backlog.metrics(*found.span_s, found.computing_s)} if found.n else {}
+        found, of_jobs = self.statistics, self._jobs
+        if not found.n:
+            return {}
+        values = (float(of_jobs.n_interrupted), of_jobs.lost_s / 3_600)
+        interrupted = zip((m.key for m in INTERRUPTED), values, strict=True) if of_jobs.n_interrupted else ()
+        return found.metrics | self._backlog.metrics(*found.span_s, found.computing_s) | dict(interrupted)
 
     def _refusals(self, refused: Collection[int]) -> dict[str, float]:
         """How many jobs were refused, and their processor-hours, if any."""

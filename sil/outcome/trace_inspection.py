@@ -11,7 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from scheduler.messages import printable
-from sil.outcome.jobs import ENDINGS
+from sil.outcome.jobs import ENDINGS, run_table
 from sil.trace.facts import RUN, Fact
 from sil.trace.held import MACHINES_AS_TEXT, intervals_in, node_set, request_of, shares_in, with_texts
 from sil.trace.log_clock import LogClock, seconds_text
@@ -84,8 +84,8 @@ _SENTENCES = {
     Fact.RUN_ENDED: "job {job} ends",
     Fact.RUN_STOPPED: "job {job} is stopped, and keeps what it has done",
     Fact.RUN_CONTINUED: "job {job} continues",
-    Fact.RUN_LOST: "the run of job {job} is lost",
-    Fact.RUN_PREEMPTED: "job {job} is preempted",
+    Fact.RUN_LOST: "the run of job {job} is lost{lost}",
+    Fact.RUN_PREEMPTED: "job {job} is preempted{lost}",
     Fact.ORDER_OVERTAKEN: "job {job} does not start on {where}, which is down",
     Fact.ORDER_REFUSED: "job {job} does not start on {where}: {detail}",
     Fact.RUN_ABANDONED: "the run of job {job} on {where} is given up, since its machine does not answer",
@@ -111,10 +111,12 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
             where = ",".join(fold(resources[n] for n in where))
     if resource is not None and 0 <= resource < len(resources):
         where = resources[resource]
+    is_interrupted = event in (Fact.RUN_LOST, Fact.RUN_PREEMPTED) and fact["expected_s"] is not None
+    lost = f"; {seconds_text(fact['expected_s'])} since its last checkpoint" if is_interrupted else ""
     if event == Fact.RUN_LOST and detail is not None:
-        return f"the run of job {job} fails"
+        return f"the run of job {job} fails{lost}"
     if event in _SENTENCES:
-        return _SENTENCES[event].format(where=where, **{**fact, "job": job})
+        return _SENTENCES[event].format(where=where, lost=lost, **{**fact, "job": job})
     if event == Fact.JOB_ARRIVED:
         requested = f"{fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
         requested = requested if detail is None else str(request_of(detail))
@@ -165,6 +167,10 @@ class JobTimeline:
     waited_s: float | None
     """The seconds from its arrival, or from when it was eligible to run, to the start of its last run; lost
     and preempted runs count as waiting."""
+    lost_s: float
+    """The work that was lost with runs that are not the last one, in seconds."""
+    suspended_s: float
+    """How long its runs were suspended that are over."""
     has_reasons: bool
     """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
@@ -179,6 +185,10 @@ class JobTimeline:
             yield "  ".join([f"{seconds:>16}", *date, clock.sentence(text)])
         if self.waited_s is not None:
             yield f"Waiting time: {seconds_text(self.waited_s)}."
+        if self.lost_s:
+            yield f"Work lost with interrupted runs: {seconds_text(self.lost_s)}."
+        if self.suspended_s:
+            yield f"Suspended: {seconds_text(self.suspended_s)}."
         if self.overtaken_by:
             yield listed("Overtaken by", [f"job {printable(str(other))}" for other in self.overtaken_by])
 
@@ -232,9 +242,12 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Jo
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waits_from = own.filter(pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.JOB_ELIGIBLE]))["time_s"].max()
     waited_s = float(tries["time_s"][-1]) - float(waits_from) if runs else None  # type: ignore[arg-type]
+    lost_s, suspended_s = run_table(own).select(pl.sum("lost_s", "suspended_s")).row(0)
     return JobTimeline(
         events,
         tuple(overtook),
         waited_s,
+        lost_s,
+        suspended_s,
         is_refused or facts["event"].is_in([Fact.PASSED_OVER, Fact.JOB_MAPPED]).any(),
     )

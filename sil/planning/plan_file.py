@@ -150,6 +150,8 @@ WITHOUT_EFFECT_ON_A_LOG = (
     "planned_starts",
     "preemption",
     "experience",
+    "checkpoint_interval_s",
+    "checkpoint_cost_s",
     "guard.decision_cost",
     "guard.reasons",
 )

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sil.outcome.comparison import ComparedMetric, Comparison, ComparisonMatrix
-from sil.outcome.metrics import DETAILS, GPU_UTILISATION, REFUSED, REPLAY_METRICS, Metric, metric
+from sil.outcome.metrics import DETAILS, GPU_UTILISATION, INTERRUPTED, REFUSED, REPLAY_METRICS, Metric, metric
 from sil.outcome.prediction_errors import Accuracy
 from sil.outcome.statistics import Interval
 
@@ -165,12 +165,12 @@ def replay_rows(
     statistics: Mapping[str, Mapping[str, float]], *, on_page: bool = False
 ) -> list[tuple[str, list[str]]]:
     """The metrics of a replayed log: (label, a text for each scheduler); "-" where a scheduler has none.
-    Those of GPUs and of refused jobs, and on pages details, only where some scheduler has them. Pages have
-    the unit of each duration."""
+    Those of GPUs, of interrupted runs and of refused jobs, and on pages details, only where some scheduler
+    has them. Pages have the unit of each duration."""
 
     def text(m: Metric, number: float | None) -> str:
         if number is None:
-            return "0" if m in REFUSED else "-"
+            return "0" if m in (*INTERRUPTED, *REFUSED) else "-"
         if on_page and m.unit in ("s", ""):
             return duration_text(number) if m.unit == "s" else significant(number)
         return f"{number:,.{m.digits}f}"
@@ -179,7 +179,7 @@ def replay_rows(
     for name, m in REPLAY_METRICS.items():
         values = [found.get(name) for found in statistics.values()]
         is_known = any(value is not None for value in values) and (on_page or m not in DETAILS)
-        if is_known or m not in (GPU_UTILISATION, *DETAILS, *REFUSED):
+        if is_known or m not in (GPU_UTILISATION, *DETAILS, *INTERRUPTED, *REFUSED):
             label = m.title if on_page and m.unit == "s" else m.label
             rows.append((label, [text(m, value) for value in values]))
     return rows

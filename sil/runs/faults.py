@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from scheduler.model import Job
 from scheduler.resource_manager import Manager, Ports
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.experiment_file import Experiment
@@ -16,10 +15,18 @@ from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTabl
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
 from sil.world.actual_runtimes import RandomStreams
-from sil.world.failures import Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
+from sil.world.failures import (
+    Checkpoints,
+    Hindrances,
+    RandomFailures,
+    SlowMachines,
+    TimedChange,
+    failing_runs,
+)
 from site_db.files.toml_file import Location
 
 if TYPE_CHECKING:
+    from sil.runs.simulation import SiteModel
     from sil.world.harness import World
     from sil.world.remote.network import MessageFault, Mishap
 
@@ -44,13 +51,13 @@ def at_random(
 
 def hindrances(
     table: FailuresTable,
-    jobs: Sequence[Job],
+    site: SiteModel,
     machines: Mapping[str, Sequence[int]],
     streams: RandomStreams,
-    most_s: Callable[[Job], float] = lambda job: inf,
+    checkpoints: Checkpoints | None = None,
 ) -> Hindrances | None:
-    """Slow machines, and the failing runs of `jobs`; None without any. `machines` are indices in orders by
-    name: the slots of each. `most_s` is the time limit of a job, at which its runs end."""
+    """Slow machines, and the failing runs of the jobs of a site; None without any, and without checkpoints.
+    `machines` are indices in orders by name: the slots of each."""
     slow = []
     for name, of_slow in table.slow_machines.items():
         chosen: Sequence[str] = of_slow.machines or ()
@@ -60,14 +67,14 @@ def hindrances(
         places = frozenset(place for machine in chosen for place in machines[machine])
         to_s = inf if of_slow.to_s is None else of_slow.to_s
         slow.append(SlowMachines(places, of_slow.factor, of_slow.from_s, to_s))
-    failing = {}
+    failing, jobs = {}, list(site.jobs) if table.jobs else []
     for name, of_jobs in reversed(table.jobs.items()):  # the first one counts for a job of several
         draws = streams.of(f"failing jobs {name}").random((len(jobs), 2)).tolist()
         classes = of_jobs.job_classes
         for job, (draw, of_runs) in zip(jobs, draws, strict=True):
             if draw < of_jobs.share and (classes is None or job.job_class in classes):
                 failing[job.id] = failing_runs(of_jobs.probability, of_jobs.after, of_runs)
-    return Hindrances(slow, failing, most_s) if slow or failing else None
+    return Hindrances(slow, failing, site.limit_s, checkpoints) if slow or failing or checkpoints else None
 
 
 def _process(table: RandomFailuresTable) -> RandomFailures:

@@ -30,6 +30,7 @@ from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.slices import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
+from sil.world.failures import Checkpoints
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.nodes import first_of, never_satisfied, requests_at
 
@@ -45,6 +46,19 @@ class Arriving(NamedTuple):
     limit_s: Callable[[Job], float]
     """The time limit at which the runs of a job end; infinite if there is none."""
     log: JobLog | None = None
+
+    def with_checkpoints(self, checkpoints: Checkpoints) -> Arriving:
+        """The same jobs, whose run times, estimates and limits allow for their checkpoints."""
+        jobs = [
+            job if job.estimate_s is None else job._replace(estimate_s=checkpoints.run_s(job.estimate_s))
+            for job in self.jobs
+        ]
+        return Arriving(
+            jobs,
+            lambda job, nodes: checkpoints.run_s(self.run_s(job, nodes)),
+            lambda job: inf if self.limit_s(job) == inf else job.estimate_s or inf,
+            self.log,
+        )
 
 
 class NodesScenario(Scenario):
@@ -271,6 +285,8 @@ class _Nodes(FreeNodesModel):
         super().__init__(scenario.cluster)
         self._scenario = scenario
         arriving, factors = scenario.arriving(), scenario.experiment.nodes.deadlines
+        if scenario.checkpoints is not None:
+            arriving = arriving.with_checkpoints(scenario.checkpoints)
         if factors is not None:
             limited = scenario.with_limits(arriving.jobs, factors, lambda job: job.estimate_s)
             arriving = arriving._replace(jobs=limited)

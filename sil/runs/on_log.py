@@ -21,7 +21,7 @@ from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.jobs import JOBS, SCHEDULE
 from sil.outcome.priorities import PrioritiesAtStart
-from sil.outcome.replayed_log import COLUMNS, OnJobs, ReplayedLog, Results
+from sil.outcome.replayed_log import COLUMNS, JobsMay, OnJobs, ReplayedLog, Results
 from sil.runs.free_nodes import FreeNodesModel, slurm_world
 from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.node_events import changes_of, unable
@@ -38,7 +38,7 @@ from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import ORDERS, StateChange
-from sil.world.failures import TimedChange, TimedNotice
+from sil.world.failures import Checkpoints, Hindrances, TimedChange, TimedNotice
 from sil.world.harness import World
 from site_db.files.input_errors import given
 
@@ -161,8 +161,7 @@ class Replay(ReplaySettings):
 
         with blamed([scheduler]):
             compiled = self.compiled(scheduler)
-            columns = (*COLUMNS, "expected_s") if self.changes else COLUMNS
-            compiled = None if compiled is None else replace(compiled, columns=columns)
+            compiled = None if compiled is None else replace(compiled, columns=COLUMNS)
             self._carry_out(scheduler, compiled, take, printed, attempt._replace(report=FIRST.report))
             replayed.end()
             return replayed.results(lambda: pl.concat(facts).select(COLUMNS))
@@ -179,13 +178,16 @@ class Replay(ReplaySettings):
         self, scheduler: UnderTest, on_jobs: OnJobs | None = None, folder: Path | None = None
     ) -> ReplayedLog:
         # In Batsim's protocol, schedulers submit jobs and describe them after their end.
-        may_be_late = not isinstance(scheduler, InProcess) or not self.log.numbers_rise
+        be_late = not isinstance(scheduler, InProcess) or not self.log.numbers_rise
         # What is loaded for one of many replays serves the others.
         is_long = not self.few_jobs or len(self.log.jobs) * FACTS_OF_A_JOB >= LONG
         policy = None if self.log.cluster is None else self.log.cluster.policy
         has_them = on_jobs and isinstance(scheduler, InProcess) and policy and policy.multifactor
         priorities = PrioritiesAtStart(self.log) if has_them else None
-        return ReplayedLog(self.log, scheduler.label, may_be_late, is_long, on_jobs, folder, priorities)
+        requeued = any(event.act == "requeue" for event in self.events.on_jobs)
+        restart = self.checkpoint_interval_s or self.changes or requeued or (policy and policy.preemption)
+        jobs_may = JobsMay(be_late, bool(restart))
+        return ReplayedLog(self.log, scheduler.label, jobs_may, is_long, on_jobs, folder, priorities)
 
     def _carry_out(
         self,
@@ -241,6 +243,11 @@ class Replay(ReplaySettings):
                     f"{given(option).removesuffix('=')} is for Slurm's controller; add "
                     f"{given('--scheduler', 'slurm')}, or leave it out"
                 )
+        if self.checkpoint_cost_s and self.checkpoint_interval_s is None:
+            raise UserError(
+                f"{given('--checkpoint-cost').removesuffix('=')} has no effect without "
+                f"{given('--checkpoint-interval').removesuffix('=')}; give both"
+            )
         for _, why in unable(self.events, bool(self.log.after), schedulers):
             raise UserError(why)
         others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
@@ -304,8 +311,12 @@ class Replay(ReplaySettings):
     @property
     def arriving(self) -> pl.DataFrame:
         """The jobs of the log, as they arrive in this order of events."""
-        later_s = SUBMITTED_LATER_S.get(self.order)
-        return self.log.jobs if later_s is None else self.log.jobs.with_columns(pl.col("submit_s") + later_s)
+        later_s, jobs = SUBMITTED_LATER_S.get(self.order), self.log.jobs
+        if (cost_s := self.checkpoint_cost_s) and self.checkpoint_interval_s is not None:
+            times_s = pl.col("run_s", "estimate_s")  # as in `Checkpoints.run_s`
+            n = ((times_s / self.checkpoint_interval_s).ceil() - 1).clip(0)
+            jobs = jobs.with_columns(times_s + cost_s * n)
+        return jobs if later_s is None else jobs.with_columns(pl.col("submit_s") + later_s)
 
     def steps(
         self, scheduler: UnderTest, on_facts: Callable[[pl.DataFrame], None], printed: Path
@@ -338,7 +349,9 @@ class Replay(ReplaySettings):
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
-        return SiteRun(machine, Disturbances(ORDERS[self.order]), on_facts)
+        checkpoints = Checkpoints.of(self.checkpoint_interval_s, self.checkpoint_cost_s)
+        hindrances = None if checkpoints is None else Hindrances(checkpoints=checkpoints)
+        return SiteRun(machine, Disturbances(ORDERS[self.order], hindrances=hindrances), on_facts)
 
     def _managed(
         self,

@@ -32,6 +32,7 @@ from sil.settings.experiment_file import (
     changed_keys,
     read_experiment,
 )
+from sil.settings.faults import FailuresTable
 from sil.settings.time_shared_table import KindTable
 from sil.site.site_in_use import ResourceNames, SiteInUse
 from sil.site.what_if_times import with_uncertainty
@@ -40,7 +41,7 @@ from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, RandomStreams, Spread, Variation
 from sil.world.events import Rounds
-from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages
+from sil.world.failures import Checkpoints, Outage, TimedChange, in_order_of_time, listed_outages
 from sil.world.monitors import Distortion, Noisy, Stale
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
@@ -175,6 +176,11 @@ class Scenario(ABC):
             yield f"what-if changes of the site: {changes}"
 
     @property
+    def checkpoints(self) -> Checkpoints | None:
+        """The checkpoints that all jobs take."""
+        return Checkpoints.of(self.experiment.checkpoint_interval_s, self.experiment.checkpoint_cost_s)
+
+    @property
     def streams(self) -> RandomStreams:
         return RandomStreams(self.experiment.seed, self.replication)
 
@@ -241,24 +247,23 @@ class Scenario(ABC):
     def disturbances(self, site: SiteModel, decisions: list[float]) -> Disturbances:
         """What happens to the site. For `decisions` see `simulation`."""
         experiment, places, streams = self.experiment, self.places, self.streams
-        failures, rounds, monitors = experiment.failures, experiment.rounds, experiment.monitors
-        most = experiment.max_batch_requeue if failures is not None and failures.jobs else None
+        rounds, monitors = experiment.rounds, experiment.monitors
+        failures = experiment.failures or FailuresTable()
+        most = experiment.max_batch_requeue if failures.jobs else None
         distortions: list[Distortion] = []
         if monitors.misread_share:
             rng = streams.of("monitors")
             distortions.append(Noisy(monitors.misread_share, monitors.corrected_after_s, rng))
         if monitors.delay_s:
             distortions.append(Stale(monitors.delay_s))
-        hindrances = network = None
-        if failures is not None:
-            hindrances = faults.hindrances(failures, list(site.jobs), places, streams, site.limit_s)
+        network = None
         if faults.is_remote(experiment):
             network = partial(faults.RemoteSettings(experiment, places, streams).manager, most, decisions)
         return Disturbances(
             rounds=Rounds(**rounds.model_dump(include={"quantum_s", "least_distance_s"})),
             changes=self.outages({name: n for n, name in enumerate(places)}),
             distortions=distortions,
-            hindrances=hindrances,
+            hindrances=faults.hindrances(failures, site, places, streams, self.checkpoints),
             max_batch_requeue=most,
             remote=network,
         )

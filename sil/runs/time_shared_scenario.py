@@ -39,6 +39,7 @@ class TimeSharedScenario(Scenario):
     without_effect = (
         *("queues", "workload.queues", "planned_starts", "preemption", "experience"),
         *("messages", "crashes", "clock_jumps", "nodes", "policy", "events"),
+        *("checkpoint_interval_s", "checkpoint_cost_s"),
     )
 
     @property

@@ -131,6 +131,9 @@ class RunSettings(Table):
     * `events`: On nodes, as in replays: files of drains, outages, reservations, dependencies and holds.
     * `queues`: Instead of the queues of the site.
     * `planned_starts`: What becomes of planned runs when machines are free sooner than was planned.
+    * `checkpoint_interval_s`: Jobs save what they have done after this much work, and restart from there when
+      their run was lost or preempted. Default: they restart from the beginning.
+    * `checkpoint_cost_s`: Time that a checkpoint takes, which lengthens run times and estimates.
     * `max_batch_requeue`: How often a job is requeued after runs that failed; then it is given up.
     * `bounded_slowdown_threshold_s`: Shorter run times count as this in bounded slowdowns.
     """
@@ -148,6 +151,8 @@ class RunSettings(Table):
     preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
     failures: FailuresTable | None = None
+    checkpoint_interval_s: Period | None = None
+    checkpoint_cost_s: NotNegative = 0.0
     max_batch_requeue: Annotated[int, Field(ge=0, le=100, strict=True)] = 5
     messages: MessagesTable | None = None
     crashes: CrashesTable | None = None
@@ -156,12 +161,14 @@ class RunSettings(Table):
     guard: GuardTable = GuardTable()
 
     @model_validator(mode="after")
-    def _has_failing_jobs_if_it_limits_them(self) -> Self:
+    def _has_what_settings_apply_to(self) -> Self:
         limit = RunSettings.model_fields["max_batch_requeue"].default
         if self.max_batch_requeue != limit and not (self.failures and self.failures.jobs):
             raise ValueError(
                 "max_batch_requeue has no effect where no job fails (failures.jobs); leave it out"
             )
+        if self.checkpoint_cost_s and self.checkpoint_interval_s is None:
+            raise ValueError("checkpoint_cost_s has no effect without checkpoint_interval_s; give both")
         return self
 
 

@@ -68,6 +68,9 @@ class ReplaySettings(Asking):
     * `reasons`: Record in the trace why jobs wait (for `sil why`).
     * `slurm_step_s`: Seconds from one look of Slurm's controller to the next while jobs only wait: 1 is
       accurate, 30 is faster.
+    * `checkpoint_interval_s`: Jobs save what they have done after this much work, and restart from there when
+      their run was lost or preempted. Default: they restart from the beginning.
+    * `checkpoint_cost_s`: Time that a checkpoint takes, which lengthens run times and estimates.
     * `pause_at_s`: Pause Slurm's controller at this second of the log, to look at it with squeue, sinfo,
       sdiag, sprio and scontrol from another terminal.
     """
@@ -77,6 +80,8 @@ class ReplaySettings(Asking):
     memory_limit_mb: Annotated[float | None, Setting(least=1.0)] = None
     reasons: bool = False
     slurm_step_s: Annotated[float, Setting(least=0.1, most=600.0)] = 1.0
+    checkpoint_interval_s: Annotated[float | None, Setting(least=1.0)] = None
+    checkpoint_cost_s: Annotated[float, Setting(least=0.0)] = 0.0
     pause_at_s: Annotated[float | None, Setting(least=0.0)] = None
 
 

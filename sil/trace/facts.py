@@ -15,6 +15,7 @@
 | tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts; cores on |
 | | nodes of which jobs request parts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
+| | time since the last checkpoint of a run that is lost or preempted, where jobs have any; |
 | | from the arrival of a job to its deadline; simulated duration of a decision, whose time is that of |
 | | the request |
 | detail | request of a job that arrives (`sil.trace.held`); name of an interconnect; reason of a |

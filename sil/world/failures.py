@@ -1,4 +1,5 @@
-"""What fails: outages, listed or random, as streams in order of time; slow machines; failing jobs."""
+"""What fails: outages, listed or random, as streams in order of time; slow machines; failing jobs; and what
+jobs have saved in checkpoints then."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, log, log1p, prod
+from math import ceil, inf, log, log1p, prod
 
 import numpy as np
 
@@ -123,36 +124,82 @@ def failing_runs(probability: float, after: float, draw: float) -> FailingRuns:
     return FailingRuns(inf if probability == 1.0 else log1p(-draw) // log(probability), after)
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """A job saves what it has done after each `interval_s` of work, except at its end, in `cost_s`."""
+
+    interval_s: float
+    cost_s: float = 0.0
+
+    @classmethod
+    def of(cls, interval_s: float | None, cost_s: float) -> Checkpoints | None:
+        return None if interval_s is None else cls(interval_s, cost_s)
+
+    @property
+    def period_s(self) -> float:
+        """The time from one complete checkpoint to the next."""
+        return self.interval_s + self.cost_s
+
+    def run_s(self, work_s: float) -> float:
+        """The run time of a job that works for `work_s`, with its checkpoints."""
+        return work_s + self.cost_s * max(ceil(work_s / self.interval_s) - 1, 0) if work_s < inf else inf
+
+
 class Hindrances:
-    """The slow machines and failing runs of one run of the harness. `most_s` is the time limit of a job, at
-    which its runs end.
+    """The slow machines, failing runs and checkpoints of one run of the harness. `most_s` is the time limit
+    of a job, at which its runs end; usual run times include checkpoints.
 
     A run is as slow as the slowest of its machines when it starts. A run that is lost or preempted before it
-    would fail does not count as one that has failed."""
+    would fail does not count as one that has failed. A job starts again from its last complete checkpoint; on
+    machines with another run time, from the same share of it."""
 
     def __init__(
         self,
         slow: Sequence[SlowMachines] = (),
         failing: Mapping[JobId, FailingRuns] | None = None,
         most_s: Callable[[Job], float] = lambda job: inf,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._slow = slow
         self._failing = failing or {}
         self._most_s = most_s
+        self._checkpoints = checkpoints
         self._failed: Counter[JobId] = Counter()
         self._will_fail: set[RunId] = set()
+        self._active: dict[RunId, tuple[float, float, float, float]] = {}
+        """The seconds of a run; how many times as long it takes as usual; the seconds that its job had saved,
+        and of how many."""
+        self._saved: dict[JobId, tuple[float, float]] = {}
 
     def run_s(self, order: DispatchOrder, usual_s: float, now_s: float) -> float:
-        """Seconds until a run that starts now ends or fails; without hindrances, it would end after
-        `usual_s`."""
-        run_s = usual_s
+        """Seconds until a run that starts now ends or fails; without hindrances, the whole job would end
+        after `usual_s`."""
+        saved_s, of_s = self._saved.get(order.job.id, (0.0, usual_s))
+        saved_s = saved_s if of_s == usual_s else saved_s * usual_s / of_s
+        run_s, slowness = usual_s - saved_s, 1.0
         if self._slow:
-            run_s = min(run_s * self._slowness(order.machines, now_s), max(usual_s, self._most_s(order.job)))
+            slowness = self._slowness(order.machines, now_s)
+            run_s = min(run_s * slowness, max(run_s, self._most_s(order.job)))
         fails = self._failing.get(order.job.id)
         if fails is not None and self._failed[order.job.id] < fails.n:
             self._will_fail.add(order.run)
             run_s *= fails.after
+        if self._checkpoints is not None:
+            self._active[order.run] = run_s, slowness, saved_s, usual_s
         return run_s
+
+    def lost_s(self, order: DispatchOrder, left_s: float) -> float | None:
+        """The seconds since the last checkpoint of a run that is interrupted `left_s` before its end; None
+        without checkpoints."""
+        if self._checkpoints is None:
+            return None
+        run_s, slowness, saved_s, of_s = self._active.pop(order.run)
+        period_s, ran_s = self._checkpoints.period_s, run_s - left_s
+        n = ran_s // (period_s * slowness)
+        more, before = (saved_s + n * period_s, of_s), self._saved.get(order.job.id, (0.0, of_s))
+        if more[0] * before[1] > before[0] * of_s:  # an abandoned run may have saved more
+            self._saved[order.job.id] = more
+        return ran_s - n * period_s * slowness
 
     def has_failed(self, run: RunId, job: JobId) -> bool:
         """Whether a run that has come to its end has failed."""

@@ -196,10 +196,10 @@ class Harness:
         run, now_s = event.run, self._clock.now_s
         if not self._machines.has_ended(run, now_s):
             return  # it was preempted or lost before, or its completion has moved
-        order = self._machines.stop(run, now_s)
+        order, lost_s = self._machines.interrupt(run, now_s)
         job = order.job.id
         if self._machines.has_failed(run, job):
-            self._trace.note(now_s, Fact.RUN_LOST, job=job, run=run, resource=order.resource, detail=FAILED)
+            self._trace.note_lost(now_s, order, lost_s, FAILED)
             self._idle_rounds = 0
             self._notify(RunLost(run, now_s, failed_job=job))
             return
@@ -265,8 +265,8 @@ class Harness:
             for run in [*dict.fromkeys(hit)]:
                 if not self._machines.is_active(run):
                     continue  # preempted after the loss of another
-                order = self._machines.stop(run, now_s)
-                self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
+                order, lost_s = self._machines.interrupt(run, now_s)
+                self._trace.note_lost(now_s, order, lost_s)
                 self._notify(RunLost(run, now_s, known_as))
 
     def _nodes_changed(self, event: NodeNotice) -> None:

@@ -16,7 +16,7 @@ from scheduler.rules import (
     NO_DOUBLE_BOOKING,
 )
 from sil.trace.facts import Fact
-from sil.trace.recorder import TraceRecorder
+from sil.trace.recorder import Columns, TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EndDue, EventQueue, JobGivenUp, SimClock
 from sil.world.failures import Hindrances
@@ -68,6 +68,16 @@ class ExecutionModel(ABC):
     @abstractmethod
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         """End a run, for any reason, and free what it holds. Returns the order that started it."""
+
+    def interrupt(self, run: RunId, now_s: float) -> tuple[DispatchOrder, float | None]:
+        """As `stop`. Returns also the seconds since the last checkpoint of a job that takes any."""
+        left_s = 0.0 if self._hindrances is None else self._left_s_of(run, now_s)
+        order = self.stop(run, now_s)
+        return order, None if self._hindrances is None else self._hindrances.lost_s(order, left_s)
+
+    def _left_s_of(self, run: RunId, now_s: float) -> float:
+        """The seconds that an active run has left; 0 where runs have no checkpoints."""
+        return 0.0
 
     def _hindered_s(self, order: DispatchOrder, usual_s: float, now_s: float) -> float:
         """The actual seconds of a run that starts now and usually takes `usual_s`."""
@@ -146,7 +156,7 @@ class SimDispatcher:
     def preempt(self, run: RunId) -> None:
         if self._machines.is_active(run):
             now_s = self._clock.now_s
-            self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
+            self._note(Fact.RUN_PREEMPTED, *self._machines.interrupt(run, now_s))
             self._events.push(now_s, RunPreempted(run))
 
     def suspend(self, run: RunId) -> None:
@@ -179,9 +189,10 @@ class SimDispatcher:
         self._trace.note(now_s, Fact.JOB_REFUSED, job=job, detail=why)
         self._events.push(now_s, JobGivenUp(job))
 
-    def _note(self, fact: Fact, order: DispatchOrder) -> None:
+    def _note(self, fact: Fact, order: DispatchOrder, lost_s: float | None = None) -> None:
         run, job, resource, machines, *_ = order
-        self._trace.note(self._clock.now_s, fact, job=job.id, run=run, resource=resource, machines=machines)
+        of_run = Columns(job=job.id, run=run, resource=resource, machines=machines, expected_s=lost_s)
+        self._trace.note(self._clock.now_s, fact, **of_run)
 
 
 class DedicatedMachines(ExecutionModel):
@@ -207,6 +218,7 @@ class DedicatedMachines(ExecutionModel):
         self._events = events
         self._run_on: list[RunId | None] = [None] * site.n_machines
         self._active: dict[RunId, DispatchOrder] = {}
+        self._ends_s: dict[RunId, float] = {}
 
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         """All slots of machines, else the interconnects of the cluster if all are down."""
@@ -245,10 +257,15 @@ class DedicatedMachines(ExecutionModel):
         self._begin(order, self._hindered_s(order, run_s, now_s), now_s)
 
     def _begin(self, order: DispatchOrder, run_s: float, now_s: float) -> None:
+        self._ends_s[order.run] = now_s + run_s
         self._events.push(now_s + run_s, EndDue(order.run))
+
+    def _left_s_of(self, run: RunId, now_s: float) -> float:
+        return self._ends_s[run] - now_s
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         order = self._active.pop(run)
+        self._ends_s.pop(run, None)
         for j in order.machines:
             self._run_on[j] = None
         return order

@@ -58,6 +58,9 @@ class NodeMachines(ExecutionModel):
         del self._ends_s[run]
         return self._active.pop(run)
 
+    def _left_s_of(self, run: RunId, now_s: float) -> float:
+        return self._left_s.get(run, self._ends_s[run] - now_s)
+
     def suspend(self, run: RunId, now_s: float) -> DispatchOrder:
         order = self._active[run]
         self._left_s[run], self._ends_s[run] = self._ends_s[run] - now_s, inf

@@ -38,7 +38,7 @@ from sil.experiment.replay_folder import DESCRIBED, OPTIONAL, REPORT
 from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.jobs import JOBS
 from sil.outcome.replay_statistics import ReplayStatistics
-from sil.outcome.replayed_log import ReplayedLog, Results
+from sil.outcome.replayed_log import JobsMay, ReplayedLog, Results
 from sil.report.replay import over_time as charts
 from sil.report.replay.over_time import BINS, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.report.vega_lite import specification
@@ -478,7 +478,7 @@ def test_a_trace_written_in_parts_that_breaks_an_invariant_is_checked_as_a_whole
     broken = facts.with_columns(column("machines", machines))
     found = []
     for is_long, n in product([False, True], [1, 3, 100]):
-        replayed = ReplayedLog(log, "easy", may_be_late=False, is_long=is_long)
+        replayed = ReplayedLog(log, "easy", JobsMay(), is_long=is_long)
         for part in broken.iter_slices(n):
             replayed.add(part)
         replayed.end()
@@ -504,7 +504,7 @@ def test_what_is_said_of_jobs_is_the_same_in_parts_of_any_size_and_without_a_tab
     )
     found = set()
     for on_jobs, n in product([None, lambda jobs: None], [1, 3, 100]):
-        replayed = ReplayedLog(log_of(THREE, 3), "easy", may_be_late=False, is_long=False, on_jobs=on_jobs)
+        replayed = ReplayedLog(log_of(THREE, 3), "easy", JobsMay(), is_long=False, on_jobs=on_jobs)
         for part in facts.iter_slices(n):
             replayed.add(part)
         replayed.end()

@@ -113,6 +113,8 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "max_tardiness": 9.0,
             "refused_share": 0.0,
             "failed_share": None,
+            "interrupted_runs": 1.0,
+            "lost_hours": 10 / 3600,
             "decision_time": 750,
             **dict.fromkeys(metric.key for metric in DETAILS),
         }
