@@ -14,8 +14,8 @@ from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.forecast import Forecast, Predictor
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.promises import PromisesByForecast, Unkept
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
 
 
@@ -75,6 +75,8 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         self.state = SystemState(memory_mb, contract)
         self._job_of: dict[RunId, JobId] = {}
         self.waiting = self.state.waiting
+        self.limits: LimitAdmission | None = None
+        """Admits jobs with turnaround limits; without it, all are admitted."""
 
     def submit(self, job: Job) -> str | None:
         requirement = self._characterisation.requirement(job)
@@ -84,6 +86,8 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
                 f"run one in isolation and enter what it used"
             )
         refusal = self._contract.refusal(requirement, self.state.free_mb)
+        if refusal is None and self.limits is not None and job.limit_s is not None:
+            return self.limits.submit(job, requirement, self._clock.now_s)
         if refusal is None:
             self.state.add(job, requirement)
         return refusal
@@ -126,6 +130,49 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
     def _measure(self) -> None:
         for run, job in self._job_of.items():
             self.state.measured(job, self._accounting.used_s(run), self._clock.now_s)
+
+
+@dataclass(frozen=True)
+class LimitAdmission:
+    """Admits jobs with turnaround limits, by the forecasts without and with each.
+
+    A limit is promised if the job keeps it by the rule, and no promise is broken that would be kept without
+    the job. Otherwise the job is refused, or accepted without its limit. Jobs without a limit are not asked
+    about. Source: future work of CISNE-P (section 4); the rule is our own.
+    """
+
+    nodes: TimeSharedAllocation
+    predictor: Predictor
+    rule: PromisesByForecast
+    notes: Notes
+
+    def submit(self, job: Job, requirement: Requirement, now_s: float) -> str | None:
+        """Queue a job. Returns None, or the reason for refusing it."""
+        state = self.nodes.state
+        broken = self._late(now_s).keys()
+        state.add(job, requirement)
+        state.promise(job.id, job.deadline_s)
+        late = self._late(now_s)
+        if job.id in late or not late.keys() <= broken:
+            state.withdraw(job)
+            if self.rule.unkept is Unkept.BEST_EFFORT:
+                state.add(job._replace(limit_s=None), requirement)
+                return None
+            whose = job.id if job.id in late else min(late.keys() - broken)
+            what = "its limit" if whose == job.id else f"the limit promised to job {whose}"
+            return f"{what} cannot be kept: job {whose} would end at {late[whose]:.10g} s, as predicted"
+        self.notes.promised(job, job.deadline_s)
+        return None
+
+    def _late(self, now_s: float) -> dict[JobId, float]:
+        """The predicted ends of jobs that are to break a promise."""
+        view = self.nodes.view()
+        return {
+            forecast.job: forecast.end_s
+            for forecast in self.predictor.predict(now_s, view)
+            if (by_s := view.promised.get(forecast.job)) is not None
+            and not self.rule.keeps(forecast, now_s, by_s)
+        }
 
 
 @dataclass(frozen=True)

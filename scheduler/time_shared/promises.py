@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from scheduler.core.arrays import Floats
 from scheduler.model import NodeSchedule
+from scheduler.naming import Choice
 from scheduler.time_shared.core.passes import System
 from scheduler.time_shared.core.tables import TOGETHER_S
 from scheduler.time_shared.core.turnaround import Forecasts
@@ -16,6 +17,14 @@ from scheduler.time_shared.predictors import methods_of
 from scheduler.time_shared.problem import TimeSharedProblem
 
 
+class Unkept(Choice, noun="treatment of limits that cannot be kept"):
+    """What becomes of a job whose turnaround limit is not promised."""
+
+    ACCEPTED = "accepted"  # it waits with its limit
+    BEST_EFFORT = "best_effort"  # it waits as a job without a limit
+    REFUSED = "refused"
+
+
 @dataclass(frozen=True)
 class PromisesByForecast:
     """Promises a turnaround limit if the upper bound of the forecast of `predictor` keeps it; without an
@@ -23,6 +32,7 @@ class PromisesByForecast:
 
     predictor: str
     margin: float
+    unkept: Unkept = Unkept.ACCEPTED
 
     def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool:
         if forecast.high_s is not None:

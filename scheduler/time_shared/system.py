@@ -76,20 +76,30 @@ class SystemState:
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
         """Start a waiting job."""
-        row = self._row_of[job.id]
-        del self.waiting[bisect_left(self.waiting, _in_queue(job), key=_in_queue)]
+        row = self._leave(job)
         self._running[job.id] = now_s
-        waiting, running = self._now.waiting, self._now.running
-        self._now = self._now._replace(
-            waiting=_read_only(waiting[waiting != row]), running=_read_only(np.append(running, row))
-        )
+        self._now = self._now._replace(running=_read_only(np.append(self._now.running, row)))
         self._cluster.put(row, np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
         """Complete a running job."""
-        self._free_rows.append(self._stop(job))
+        self._forget(job, self._stop(job))
+
+    def withdraw(self, job: Job) -> None:
+        """Remove a waiting job."""
+        self._forget(job.id, self._leave(job))
+
+    def _forget(self, job: JobId, row: int) -> None:
+        self._free_rows.append(row)
         self._promised.pop(job, None)
         del self._row_of[job], self._job_of[job]
+
+    def _leave(self, job: Job) -> int:
+        """Take a job from the queue. Returns its row."""
+        row, waiting = self._row_of[job.id], self._now.waiting
+        del self.waiting[bisect_left(self.waiting, _in_queue(job), key=_in_queue)]
+        self._now = self._now._replace(waiting=_read_only(waiting[waiting != row]))
+        return row
 
     def requeue(self, job_id: JobId) -> None:
         """A running job lost its nodes and its progress: queue it again."""

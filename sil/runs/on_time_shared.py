@@ -11,13 +11,18 @@ import polars as pl
 
 from scheduler.managers.queues import Admission
 from scheduler.managers.starting_manager import NodeManager
-from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
+from scheduler.managers.time_shared_allocation import (
+    Forecasting,
+    LimitAdmission,
+    Prediction,
+    TimeSharedAllocation,
+)
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast
+from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
@@ -116,6 +121,10 @@ class TimeSharedSystem(SiteModel):
         admission: Admission | None = None,
     ) -> NodeManager[TimeSharedProblem]:
         """The built-in manager, which predicts all jobs whenever one arrives."""
+        if promises is not None and promises.unkept is not Unkept.ACCEPTED:
+            predictor = predictors[promises.predictor]
+            self._allocation.limits = LimitAdmission(self._allocation, predictor, promises, self)
+            promises = None  # which are made on arrival
         forecasting = Forecasting(self._allocation, predictors, self, promises)
         return NodeManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
 

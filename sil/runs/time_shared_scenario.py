@@ -15,7 +15,7 @@ from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast
+from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from sil.isolation.host import Host
 from sil.runs.hosting import Supervision, what_if_scheduler
 from sil.runs.on_time_shared import TimeSharedSystem
@@ -80,7 +80,8 @@ class TimeSharedScenario(Scenario):
         table = self.table
         if table.limits is None:
             return None
-        return PromisesByForecast(table.limits.predictor or table.predictors[0], table.limits.margin)
+        of = table.limits
+        return PromisesByForecast(of.predictor or table.predictors[0], of.margin, Unkept(of.unkept))
 
     @property
     def cluster(self) -> TimeSharedCluster:

@@ -106,18 +106,13 @@ Factors = Annotated[tuple[Positive, Positive], AfterValidator(_in_order)]
 
 class LimitsTable(Table):
     """Each job requests a limit of its turnaround, a uniform multiple of its time in isolation. Promises
-    follow from `predictor`, by default the first one."""
+    follow from `predictor`, by default the first one. Jobs with limits that cannot be promised are accepted
+    as they are, accepted without their limit (`best_effort`), or refused."""
 
     times_alone: Factors
     predictor: Predictor | None = None
     margin: float = Field(default=1.5, ge=1, strict=True)
-
-    @model_validator(mode="after")
-    def _in_order(self) -> LimitsTable:
-        low, high = self.times_alone
-        if low > high:
-            raise ValueError(f"times_alone goes from the lower to the higher, not from {low:g} to {high:g}")
-        return self
+    unkept: Literal["accepted", "best_effort", "refused"] = "accepted"
 
 
 class KindTable(Table):

@@ -6,14 +6,19 @@ import pytest
 
 from scheduler import rules
 from scheduler.managers.starting_manager import NodeManager
-from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
+from scheduler.managers.time_shared_allocation import (
+    Forecasting,
+    LimitAdmission,
+    Prediction,
+    TimeSharedAllocation,
+)
 from scheduler.model import Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler, RunLost
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware
-from scheduler.time_shared.promises import PromisesByForecast
+from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from tests.scheduler.fakes import ByHand, FixedScheduler, placing
 
@@ -37,13 +42,19 @@ class Notes:
 class Queue(ByHand):
     """It predicts, and promises by what it predicts, if there are notes to be made."""
 
-    def __init__(self, scheduler: AnyScheduler, n_nodes: int = 2, notes: Notes | None = None) -> None:
+    def __init__(
+        self, scheduler: AnyScheduler, n_nodes: int = 2, notes: Notes | None = None, unkept: str = "accepted"
+    ) -> None:
         super().__init__()
         self.used: dict[RunId, float] = {}
         memory_mb, contract = (512.0,) * n_nodes, SocialContract()
         nodes = TimeSharedAllocation(memory_mb, contract, self.clock, self, self, notes)
         rule = PromisesByForecast("aware", 1.5)
         forecasting = notes and Forecasting(nodes, {"aware": PolicyAware(Loras())}, notes, rule)
+        if unkept != "accepted":
+            exact = PromisesByForecast("aware", 1.0, Unkept(unkept))
+            nodes.limits = LimitAdmission(nodes, PolicyAware(scheduler), exact, notes or Notes())
+            forecasting = None
         ports = OnSharedNodes(self.clock, self.dispatcher, memory_mb, contract, self, self.monitor)
         self.manager = NodeManager(ports, nodes, scheduler, new_jobs=forecasting)
 
@@ -107,6 +118,35 @@ def test_a_limit_is_promised_once_and_only_with_a_margin() -> None:
         queue.clock.now_s = float(number)
         queue.submit(job(number)._replace(limit_s=limit_s))
     assert notes.promises == [(1, 152.0)]
+
+
+def limited(number: int, limit_s: float) -> Job:
+    return job(number)._replace(arrival_s=0.0, limit_s=limit_s)
+
+
+def test_a_limit_that_cannot_be_kept_is_refused_with_whose_it_would_be() -> None:
+    """One job at a time on one node, each of 100 s, the earliest deadline first."""
+    notes = Notes()
+    queue = Queue(Loras("edf", most_jobs=1), 1, notes, "refused")
+    queue.submit(limited(0, 100.0), limited(1, 200.0), limited(2, 310.0))
+    refuse = queue.manager.on_job_arrived
+    own = "its limit cannot be kept: job 3 would end at 400 s, as predicted"
+    assert refuse(limited(3, 399.0)) == own
+    others = "the limit promised to job 2 cannot be kept: job 2 would end at 400 s, as predicted"
+    assert refuse(limited(4, 305.0)) == others
+    assert notes.promises == [(0, 100.0), (1, 200.0), (2, 310.0)]
+    queue.submit(job(5))  # without a limit, it comes last
+    queue.end(0, 100.0)
+    queue.end(1, 200.0)
+    assert [number for number, _ in queue.started] == [0, 1, 2]
+
+
+def test_a_limit_that_cannot_be_kept_is_dropped_with_best_effort() -> None:
+    queue = Queue(Loras("edf", most_jobs=1), 1, unkept="best_effort")
+    queue.submit(limited(0, 100.0))
+    queue.submit(limited(1, 150.0), limited(2, 200.0))
+    queue.end(0, 100.0)
+    assert [number for number, _ in queue.started] == [0, 2], "job 1 has no deadline any more"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from contextlib import nullcontext
+from itertools import cycle, product
 from types import MappingProxyType
 
 import polars as pl
@@ -12,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.resource_manager import OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import JobChoice, Loras, NodeChoice, OrderChoice
 from scheduler.time_shared.predictors import PolicyAware
+from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.experiment_figures import mpl_segments
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
-from sil.runs.simulation import RunKey
+from sil.runs.simulation import Disturbances, RunKey, SiteRun
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact, RunTables
 from sil.trace.recorder import TraceRecorder
@@ -27,6 +30,7 @@ from sil.world.events import ControlDue, EndDue, Event, EventQueue, LocalChanged
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
+from tests.examples import up_to
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
@@ -98,6 +102,36 @@ def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
     assert len(done.predictions) == len(kinds)
     for job, predicted_s in done.predictions.select("job", "end_s").iter_rows():
         assert abs(predicted_s - actual_s[job]) <= 1e-12 * actual_s[job]
+
+
+@pytest.mark.parametrize("node_selection", NodeChoice)
+@pytest.mark.parametrize("ordering", ["fcfs", "edf", "least_laxity"])
+@given(
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=15),
+    factors=st.lists(st.sampled_from([1.0, 1.5, 3.0, 6.0]), min_size=1, max_size=5),
+    apart_s=st.sampled_from([0.0, 7.0, 60.0]),
+)
+@settings(max_examples=up_to(40))
+def test_admission_accepts_no_job_that_misses_its_limit_if_predictions_are_exact(
+    ordering: str, node_selection: str, kinds: list[tuple[str, int]], factors: list[float], apart_s: float
+) -> None:
+    jobs = [
+        job._replace(limit_s=factor * NPB.of(job.job_class, job.n_tasks).exe_s)
+        for job, factor in zip(jobs_of(kinds, apart_s), cycle(factors), strict=False)
+    ]
+    scheduler = Loras(ordering, "just_first", node_selection)
+    cluster = TimeSharedCluster(sharing=Sharing("by_cpu"), run_to_run=Variation())
+    simulation = SiteRun(nodes := TimeSharedSystem(cluster, jobs, NPB, RandomStreams(1)), Disturbances())
+    rule = PromisesByForecast("aware", 1.0, Unkept.REFUSED)
+    assert isinstance(simulation.ports, OnSharedNodes)
+    manager = nodes.predicting(simulation.ports, scheduler, {"aware": PolicyAware(scheduler)}, rule)
+    simulation.run(nullcontext(manager))
+    facts = simulation.checked(RunKey(0, 0, "loras"))
+    refused = set(facts.filter(pl.col("event") == Fact.JOB_REFUSED)["job"])
+    promised = set(facts.filter(pl.col("event") == Fact.PROMISED)["job"])
+    ended_s = dict(facts.filter(pl.col("event") == Fact.RUN_ENDED).select("job", "time_s").iter_rows())
+    assert promised == ended_s.keys() == {job.id for job in jobs} - refused
+    assert all(ended_s[job.id] <= job.deadline_s * (1 + 1e-9) for job in jobs if job.id in ended_s)
 
 
 def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
