@@ -54,8 +54,8 @@ def reproduce(
 
     * `study`: A case study of Collins and George 2001 (cs1 to cs4), all four of them (all-pjs), or its future
       work (robustness, preemption); or a study of the papers on CISNE (cisne-table1, cisne-fig3,
-      cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space); or the placement of GPU jobs by fragmentation
-      gradient descent, with --data (fgd).
+      cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space, cisnep-response); or the placement of
+      GPU jobs by fragmentation gradient descent, with --data (fgd).
     * `out_folder`: Folder for the results, with a subfolder for each study.
     * `data`: Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W
       pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz.

@@ -166,10 +166,9 @@ class TimeSharedCluster:
     def with_local_users(self, share_of_nodes: float) -> TimeSharedCluster:
         return replace(self, local_load=LocalUsers(share_of_nodes) if share_of_nodes else None)
 
-    def with_coscheduling(
-        self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0
-    ) -> TimeSharedCluster:
-        """A copy with imperfect coscheduling in the fluid model: communication lost, CPU overhead, and
-        delay."""
-        sharing = Sharing(coscheduling_loss=loss, overhead=overhead)
-        return replace(self, sharing=sharing, control_delay_s=control_delay_s)
+    def with_sharing(self, sharing: Sharing) -> TimeSharedCluster:
+        return replace(self, sharing=sharing)
+
+    def detailed(self, model: NodeModel) -> TimeSharedCluster:
+        """A copy with nodes in detail."""
+        return replace(self, in_detail=model)

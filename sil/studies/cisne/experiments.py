@@ -186,7 +186,8 @@ def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
 def measures(done: RunTables) -> dict[str, float]:
     """The measures of a run: mean turnaround_s and waiting_s, makespan_s, the number of jobs that overtake an
     earlier one (`backfilled`), stops by CCS, the mean local_slowdown of the nodes' users, and the share of
-    their time in which the contract was tight (%)."""
+    their time in which the contract was tight (%); in detail, the mean of their response times and that of
+    the values that 95 % do not exceed (ms)."""
     arrived, started, ended = (
         done.facts.filter(event=fact).sort("job")["time_s"].to_numpy()
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED)
@@ -199,8 +200,16 @@ def measures(done: RunTables) -> dict[str, float]:
         "backfilled": float((started < latest_s).sum()),
         "stops": float(done.facts.filter(event=Fact.RUN_STOPPED).height),
         "local_slowdown": float(users["slowdown"].to_numpy().mean()) if len(users) else 1.0,
-        "tight": 100 * float(users["tight_share"].to_numpy().mean()) if len(users) else 0.0,
+        "tight": 100 * _mean(users["tight_share"]),
+        "response_ms": 1e3 * _mean(users["response_s"]),
+        "response_95_ms": 1e3 * _mean(users["response_95_s"]),
     }
+
+
+def _mean(values: pl.Series) -> float:
+    """0 if there is none."""
+    mean = values.mean()
+    return mean if isinstance(mean, float) else 0.0
 
 
 class Deviations(GridSamples):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from sil.cli.app import app
 from sil.outcome.statistics import Interval, Sample
-from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
+from sil.studies.cisne import coscheduling, deviations, experiments, hybrid, response
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, future_work
 from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
 from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
@@ -423,27 +423,49 @@ def test_a_claim_that_holds_in_most_cases_partly_holds() -> None:
     assert all_or_partly_positive([above, unclear]).verdict is Verdict.INCONCLUSIVE
 
 
-def test_what_the_model_cannot_have_is_not_tested_even_if_no_input_makes_it_hold() -> None:
-    def saving(workload: str, mpl: int, where: str, loss: float) -> Sample:
-        communicates = {"B": 1.0, "C": 2.0, "D": 3.0}[workload]
-        least = loss * mpl * communicates + (0.5 if where == coscheduling.DEDICATED else 0.0)
-        return least + np.array([-0.001, 0.001]) * (2.0 if where == coscheduling.DEDICATED else 1.0)
+def test_a_claim_on_coscheduling_depends_on_how_processes_wait() -> None:
+    def saving(workload: str, mpl: int, where: str, variant: str) -> Sample:
+        gain = (2.0 if variant == coscheduling.SPINNING else -1.0) * mpl
+        return gain * np.array([0.998, 1.002]) + {"B": 0.0, "C": 1.0, "D": 3.0}[workload] * np.array(
+            [0.999, 1.001]
+        ) * mpl * np.array([0.999, 1.001])
 
-    effective, most_for_d, grows, less_dedicated, *_ = coscheduling._dynamic_claims(saving)
-    assert {c.verdict for c in (effective, most_for_d, grows)} == {Verdict.CALIBRATION}
-    assert less_dedicated.judged.verdict is Verdict.DOES_NOT_HOLD
-    assert less_dedicated.verdict is Verdict.NOT_TESTABLE
+    effective, most_for_d, grows, less_dedicated, lot = coscheduling.dynamic_claims(saving)
+    assert effective.verdict is grows.verdict is Verdict.DEPENDS_ON_INPUT
+    assert most_for_d.verdict is Verdict.HOLDS
+    assert less_dedicated.judged.verdict is not Verdict.HOLDS
+    assert lot.verdict is Verdict.NOT_TESTABLE
+
+
+def test_the_loss_of_the_fluid_model_is_found_to_a_hundredth() -> None:
+    assert coscheduling.loss_for(lambda loss: 10.0 + 4.0 * loss, 15.0) == pytest.approx(1.25, abs=0.01)
+    assert coscheduling.loss_for(lambda loss: 10.0 + loss, 9.0) == 0.0
+
+
+@pytest.fixture
+def smaller_studies(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = {"B": ("MG.A", "IS.A"), "C": ("CG.A", "IS.A"), "D": ("IS.A", "IS.A")}
+    monkeypatch.setattr(coscheduling, "WORKLOADS", short)
+    monkeypatch.setattr(response, "WORKLOADS", {"B": ("MG.A",)})
+    monkeypatch.setattr(coscheduling, "MPLS", (2, 3))
+    monkeypatch.setattr(response, "MPLS", (3, 4))
+    monkeypatch.setattr(coscheduling, "JOBS", 3)
 
 
 @pytest.mark.long
-def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coscheduling, "LOSSES", (0.6,))
-    monkeypatch.setattr(coscheduling, "COSTS", (coscheduling.DRAWN_COSTS,))
-    dyn = coscheduling.dynamic(2, Runner(Inline()))
-    coscheduled = coscheduling.user_space(2, Runner(Inline()))
-    verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
-    assert verdicts.count(Verdict.NOT_TESTABLE) == 4
-    assert sum(1 for claim in dyn.claims + coscheduled.claims if claim.statement.caveat) == 7
-    (saved,) = dyn.tables.values()
-    assert len(saved) == 18
-    assert all(float(cell.split()[0]) > 0 for cell in saved["loss 0.6"]), "a loss costs something"
+@pytest.mark.usefixtures("smaller_studies")
+def test_the_cisne_p_studies_measure_what_the_paper_states() -> None:
+    dyn, coscheduled, waits = (
+        study(2, Runner(Inline()))
+        for study in (coscheduling.dynamic, coscheduling.user_space, response.response)
+    )
+    verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims + waits.claims]
+    assert len(verdicts) == 12
+    assert verdicts.count(Verdict.NOT_TESTABLE) == 2
+    assert not any(claim.statement.caveat for claim in dyn.claims + waits.claims)
+    saved, fluid = dyn.tables.values()
+    assert len(saved) == len(fluid) == 12
+    times = [
+        float(cell.split()[0]) for cell in waits.tables["Mean response time of local users (ms)"].row(1)[2:]
+    ]
+    assert times == sorted(times), "a larger share for parallel tasks makes users wait longer"
