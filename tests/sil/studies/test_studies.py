@@ -425,10 +425,9 @@ def test_a_claim_that_holds_in_most_cases_partly_holds() -> None:
 
 def test_a_claim_on_coscheduling_depends_on_how_processes_wait() -> None:
     def saving(workload: str, mpl: int, where: str, variant: str) -> Sample:
-        gain = (2.0 if variant == coscheduling.SPINNING else -1.0) * mpl
-        return gain * np.array([0.998, 1.002]) + {"B": 0.0, "C": 1.0, "D": 3.0}[workload] * np.array(
-            [0.999, 1.001]
-        ) * mpl * np.array([0.999, 1.001])
+        gain = (2.0 if variant == coscheduling.SPINNING else -4.0) * mpl
+        level = {"B": 0.0, "C": 1.0, "D": 3.0}[workload]
+        return gain * np.array([0.998, 1.002]) + level * np.array([0.999, 1.001])
 
     effective, most_for_d, grows, less_dedicated, lot = coscheduling.dynamic_claims(saving)
     assert effective.verdict is grows.verdict is Verdict.DEPENDS_ON_INPUT
