@@ -8,6 +8,7 @@ from scheduler.coscheduling.cooperating import Cooperating
 from scheduler.coscheduling.core.dynamic_priority import (
     IN_KERNEL,
     IN_USER_SPACE,
+    IN_USER_SPACE_WITH_STOPS,
     NO_PRIORITY,
     DynamicPriority,
 )
@@ -26,10 +27,11 @@ class Coscheduler(Choice, noun="coscheduler"):
     KERNEL_WITHOUT_DYN = "kernel_without_dyn"
     USER_SPACE = "user_space"
     USER_SPACE_WITHOUT_DYN = "user_space_without_dyn"
+    USER_SPACE_WITH_STOPS = "user_space_with_stops"  # DYN also stops and restarts processes
 
     @property
     def in_user_space(self) -> bool:
-        return self in (Coscheduler.USER_SPACE, Coscheduler.USER_SPACE_WITHOUT_DYN)
+        return self in _IN_USER_SPACE
 
     def in_kernel(self) -> DynamicPriority:
         """What the kernel of a node adds to the priority of a ready process."""
@@ -39,6 +41,13 @@ class Coscheduler(Choice, noun="coscheduler"):
         if self is Coscheduler.NONE:
             return None
         return Daemon(node, ports, contract, self)
+
+
+_IN_USER_SPACE = {
+    Coscheduler.USER_SPACE: IN_USER_SPACE,
+    Coscheduler.USER_SPACE_WITHOUT_DYN: NO_PRIORITY,
+    Coscheduler.USER_SPACE_WITH_STOPS: IN_USER_SPACE_WITH_STOPS,
+}
 
 
 class Daemon:
@@ -51,8 +60,7 @@ class Daemon:
         self._jim = Jim(ports, contract, self._cooperating)
         self._space: Space = InKernel(ports, contract, self._cooperating)
         if where.in_user_space:
-            dynamic = IN_USER_SPACE if where is Coscheduler.USER_SPACE else NO_PRIORITY
-            self._space = InUserSpace(ports, contract, self._cooperating, dynamic)
+            self._space = InUserSpace(ports, contract, self._cooperating, _IN_USER_SPACE[where])
         self._runs, self._user_was_there = frozenset[RunId](), False
         self._halted: set[int] = set()
 
@@ -68,8 +76,8 @@ class Daemon:
                 if there != self._cooperating.told(Topic.LOCAL, run):
                     self._cooperating.tell(Topic.LOCAL if there else Topic.NO_LOCAL, run)
         self._jim.keep_memory(processes, there)
-        self._obey(processes)
         self._space.limit(processes, there)
+        self._obey(processes)
 
     def receive(self, event: PeerEvent) -> None:
         """Another node tells of a run. In user space, limits of the CPU follow with the next sample."""
@@ -81,10 +89,10 @@ class Daemon:
 
     def _obey(self, processes: Sequence[ParallelProcess]) -> None:
         """Stop and continue processes as this node and others have decided."""
-        if not (self._halted or self._cooperating.stops_any):
+        if not (self._halted or self._cooperating.stops_any or self._space.stopped):
             return
         for each in processes:
-            is_stopped = self._cooperating.is_stopped(each.run)
+            is_stopped = self._cooperating.is_stopped(each.run) or each.process in self._space.stopped
             if is_stopped == (each.process in self._halted):
                 continue
             if is_stopped:

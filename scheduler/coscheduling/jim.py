@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.coscheduling.cooperating import Cooperating
@@ -54,6 +55,9 @@ class Jim:
 class Space(Protocol):
     """Where the coscheduler is, and thus by what it limits processes."""
 
+    stopped: Collection[int]
+    """Processes that it stops until the next sample."""
+
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
         """Keep the CPU time of parallel processes within the contract, and coschedule them."""
         ...
@@ -62,6 +66,8 @@ class Space(Protocol):
 class InKernel:
     """The quantum of parallel processes is a share L of the usual one while there is a user here, or at
     another node of the same job. Source: CISNE-P, section 2.2.1."""
+
+    stopped: Collection[int] = ()
 
     def __init__(self, ports: DaemonPorts, contract: SocialContract, cooperating: Cooperating) -> None:
         self._ports, self._share, self._cooperating = ports, contract.share, cooperating
@@ -77,9 +83,19 @@ class InKernel:
         self._shares = shares
 
 
+@dataclass(slots=True)
+class _Seen:
+    """A process at the last sample."""
+
+    cpu_s: float = 0.0
+    penalty: int = 0
+    nice: int = 0
+
+
 class InUserSpace:
     """Nice values go up, a step for each sample, of processes that exceed the contract, and down again of
-    others; `dynamic` lowers that of a process by the packets it has. The parallel processes of a node exceed
+    others; `dynamic` lowers that of a process by the packets it has, and may stop those without any, but none
+    at two samples in turn. The parallel processes of a node exceed
     the contract while its user is there and they use more than L of the CPU in total; those of one job, while
     there is a user at another of its nodes and they use more than L. Source: CISNE-P, section 2.2.2.
     """
@@ -91,32 +107,37 @@ class InUserSpace:
         cooperating: Cooperating,
         dynamic: DynamicPriority,
     ) -> None:
-        self._ports, self._share, self._cooperating, self._dynamic = (
-            ports,
-            contract.share,
-            cooperating,
-            dynamic,
-        )
-        self._seen_s, self._used_s = 0.0, dict[int, float]()
-        self._penalties, self._nice = dict[int, int](), dict[int, int]()
+        self._ports, self._share, self._cooperating = ports, contract.share, cooperating
+        self._dynamic, self._seen_s = dynamic, 0.0
+        self._seen: dict[int, _Seen] = {}
+        self.stopped: Collection[int] = ()
 
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
         now_s = self._ports.clock.now_s
-        elapsed_s, self._seen_s = now_s - self._seen_s, now_s
-        used = {each.process: each.cpu_s - self._used_s.get(each.process, 0.0) for each in processes}
-        together_exceed = user_is_there and sum_in_order(used.values()) > self._share * elapsed_s
-        penalties, nice = dict[int, int](), dict[int, int]()
-        for process, run, _, _, _, packets in processes:
-            exceeds = together_exceed or (
-                used[process] > self._share * elapsed_s and self._cooperating.is_limited(run)
-            )
-            step = NICE_STEP if exceeds else -NICE_STEP
-            penalties[process] = min(MAX_NICE, max(0, self._penalties.get(process, 0) + step))
-            nice[process] = penalties[process] - self._dynamic.bonus(packets)
-            if nice[process] != self._nice.get(process, 0):
-                self._ports.priorities.set_nice(process, nice[process])
-        self._used_s = {each.process: each.cpu_s for each in processes}
-        self._penalties, self._nice = penalties, nice
+        most_s, self._seen_s = self._share * (now_s - self._seen_s), now_s
+        seen = self._seen = {each.process: self._seen.get(each.process) or _Seen() for each in processes}
+        together_exceed = (
+            user_is_there
+            and sum_in_order(each.cpu_s - seen[each.process].cpu_s for each in processes) > most_s
+        )
+        for process, run, _, cpu_s, _, packets in processes:
+            last = seen[process]
+            exceeds = together_exceed or (cpu_s - last.cpu_s > most_s and self._cooperating.is_limited(run))
+            last.cpu_s = cpu_s
+            if exceeds or last.penalty:
+                step = NICE_STEP if exceeds else -NICE_STEP
+                last.penalty = min(MAX_NICE, max(0, last.penalty + step))
+            nice = last.penalty - self._dynamic.bonus(packets)
+            if nice != last.nice:
+                last.nice = nice
+                self._ports.priorities.set_nice(process, nice)
+        self.stopped = self._to_stop(processes)
+
+    def _to_stop(self, processes: Sequence[ParallelProcess]) -> Collection[int]:
+        above, together = self._dynamic.stops_above, self._cooperating
+        if all(each.packets <= above or together.is_stopped(each.run) for each in processes):
+            return ()
+        return {each.process for each in processes if not each.packets}.difference(self.stopped)
 
 
 def _memory_mb(processes: Sequence[ParallelProcess]) -> float:

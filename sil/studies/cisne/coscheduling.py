@@ -59,6 +59,7 @@ SCHEDULERS = {
 }
 BASIC, NORMAL = "Basic", "Normal"
 KERNEL, USER = Coscheduler.KERNEL, Coscheduler.USER_SPACE
+STOPPING = Coscheduler.USER_SPACE_WITH_STOPS
 COSTS: Variants = MappingProxyType(
     {
         BLOCKING: NodeModel(),
@@ -205,19 +206,22 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     grid = [
         *product(SCHEDULERS, SHARE_OF_NODES, (BLOCKING, SPINNING), (KERNEL,)),
         *product(SCHEDULERS, SHARE_OF_NODES, COSTS, (USER,)),
+        *product(("FCFS-FFIT",), SHARE_OF_NODES, (BLOCKING,), (STOPPING,)),
         *product((BASIC, NORMAL), SHARE_OF_NODES, (BLOCKING,), (KERNEL,)),
     ]
     cases = [(seed, *point) for seed in range(seeds) for point in grid]
     axes = ("scheduler", "where", "variant", "coscheduler")
     found = samples(cases, runner.map(_run_in_user_space, cases), *axes)
+    shown = {variant: (variant, USER) for variant in COSTS} | {"DYN also stops": (BLOCKING, STOPPING)}
     rows = [
         (
             name,
             where,
-            variant,
-            *(text(Estimate(_penalty(found, of, name, where, variant))) for of in MAX_PERCENT),
+            label,
+            *(text(Estimate(_penalty(found, of, name, where, *variant))) for of in MAX_PERCENT),
         )
-        for name, where, variant in product(SCHEDULERS, SHARE_OF_NODES, COSTS)
+        for name, where, (label, variant) in product(SCHEDULERS, SHARE_OF_NODES, shown.items())
+        if variant[1] is USER or name == "FCFS-FFIT"
     ]
     columns = ("scheduler", "cluster", "variant", "turnaround", "makespan")
     drawings = [
@@ -235,11 +239,13 @@ def _run_in_user_space(case: tuple[int, str, str, str, Coscheduler]) -> dict[str
     return measures(run(detailed, jobs_of(seed, JOBS), (SCHEDULERS | POLICIES)[scheduler], {}, seed))
 
 
-def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, variant: str) -> Sample:
+def _penalty(
+    found: GridSamples, measure: str, scheduler: str, where: str, variant: str, how: Coscheduler = USER
+) -> Sample:
     """The percentage by which a measure is larger than in the kernel."""
     in_kernel = SPINNING if variant == SPINNING else BLOCKING
     of_kernel = found(measure, scheduler, where, in_kernel, KERNEL)
-    return 100 * (found(measure, scheduler, where, variant, USER) / of_kernel - 1)
+    return 100 * (found(measure, scheduler, where, variant, how) / of_kernel - 1)
 
 
 def _user_space_claims(found: GridSamples) -> list[Claim]:

@@ -32,7 +32,8 @@ LATE_S = 0.4
 
 @dataclass(eq=False, slots=True)
 class ProcessesOfRun:
-    """A run, and its processes in the order of its nodes. `number` orders runs by their starts."""
+    """A run, and its processes in the order of its nodes. `number` orders runs by their starts. It is stopped
+    while all of its processes are."""
 
     order: DispatchOrder
     memory_mb: float
@@ -153,10 +154,9 @@ class ProcessMachines(TimeSharedMachines):
             self.programs.stop(process)
         else:
             self.programs.resume(process)
-        before = run.n_stopped > 0
         run.n_stopped += 1 if is_stopped else -1
-        if before != (run.n_stopped > 0):
-            self._unnoted.append((run.order, run.n_stopped > 0))
+        if len(run.processes) - run.n_stopped == (0 if is_stopped else 1):
+            self._unnoted.append((run.order, is_stopped))
             self.programs.has_news = True
         self._set_overcommitment(node)
 

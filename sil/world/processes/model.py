@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.naming import Choice
 from sil.world.processes.core.codes import SECOND
 from sil.world.processes.core.programs import Program
+from sil.world.processes.nas import Traffic, nas_traffic
 
 
 class CpuScheduler(Choice, noun="CPU scheduler"):
@@ -23,22 +20,8 @@ class CpuScheduler(Choice, noun="CPU scheduler"):
     CFS = "cfs"  # fair shares of virtual time: Linux 2.6.23 to 6.5
 
 
-class Traffic(NamedTuple):
-    """The messages that each task of a job sends."""
-
-    messages: int
-    megabytes: float
-
-
 TrafficOfClasses = Mapping[str, Mapping[int, Traffic]]
 """By job class and number of tasks."""
-
-
-@cache
-def nas_traffic() -> TrafficOfClasses:
-    """The NAS Parallel Benchmarks, computed from their algorithms; see the file."""
-    found = tomllib.loads(Path(__file__).with_name("nas.toml").read_text(encoding="utf-8"))
-    return {name: {int(n): Traffic(*of) for n, of in sizes.items()} for name, sizes in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +60,9 @@ class NodeModel:
     def traffic_of(self, job_class: str, n_tasks: int, exe_s: float) -> Traffic:
         """The messages of each task of a job: stated for its class, those of the NAS benchmark of that name,
         or one for each `message_every_s`."""
-        for known in (self.traffic, nas_traffic()):
-            if (of := known.get(job_class, {}).get(n_tasks)) is not None:
-                return of
+        known = self.traffic.get(job_class, {}).get(n_tasks) or nas_traffic(job_class, n_tasks)
+        if known is not None:
+            return known
         messages = max(1, round(exe_s / self.message_every_s))
         return Traffic(messages, messages * self.message_bytes / 1e6)
 
