@@ -165,10 +165,3 @@ class TimeSharedCluster:
 
     def with_local_users(self, share_of_nodes: float) -> TimeSharedCluster:
         return replace(self, local_load=LocalUsers(share_of_nodes) if share_of_nodes else None)
-
-    def with_sharing(self, sharing: Sharing) -> TimeSharedCluster:
-        return replace(self, sharing=sharing)
-
-    def detailed(self, model: NodeModel) -> TimeSharedCluster:
-        """A copy with nodes in detail."""
-        return replace(self, in_detail=model)

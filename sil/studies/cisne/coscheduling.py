@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 from math import inf
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import polars as pl
@@ -19,13 +18,14 @@ from sil.outcome.statistics import Sample
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
-from sil.studies.ledger import Claim, Findings, Study
+from sil.studies.ledger import Claim, Findings, Outcomes, Study
 from sil.studies.rules import Estimate, GridSamples, below, inside, table, text
 from sil.workers.runner import Runner
 from sil.world.processes.model import NodeModel
-from sil.world.time_shared_cluster import MEMORY_MB, Sharing, TimeSharedCluster
+from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
 MAX_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
+TITLES = {"turnaround_s": "Mean turnaround", "makespan_s": "Makespan"}
 SIMILAR_POINTS = 5.0
 DYNAMIC = Study("cisnep-dyn")
 USER_SPACE = Study("cisnep-user-space", similar_points=SIMILAR_POINTS)
@@ -34,22 +34,21 @@ DEDICATED, SHARED = "dedicated", "non-dedicated"
 SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
 """The share of nodes on which there are local users."""
 BLOCKING, SPINNING = "blocking", "spinning 5 ms"
-Variants = Mapping[str, NodeModel]
+Variants = dict[str, NodeModel]
 """Nodes by name; the first are those chosen, the others as admissible."""
+Point = tuple[Any, ...]
 
 # Dynamic coscheduling
 WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}
 MPLS = (2, 3, 4)
 TASKS = 8
 WITH, WITHOUT = Coscheduler.KERNEL, Coscheduler.KERNEL_WITHOUT_DYN
-NODES: Variants = MappingProxyType(
-    {
-        BLOCKING: NodeModel(),
-        SPINNING: NodeModel(spin_s=5e-3),
-        "caches 0.02 ms": NodeModel(reload_s=20e-6),
-        "caches 0.5 ms": NodeModel(reload_s=500e-6),
-    }
-)
+NODES: Variants = {
+    BLOCKING: NodeModel(),
+    SPINNING: NodeModel(spin_s=5e-3),
+    "caches 0.02 ms": NodeModel(reload_s=20e-6),
+    "caches 0.5 ms": NodeModel(reload_s=500e-6),
+}
 
 # User space
 JOBS = 90
@@ -58,30 +57,71 @@ SCHEDULERS = {
     "SJF-JFIRST": Composition(JobChoice.JUST_FIRST, NodeChoice.UNIFORM, ordering="sjf"),
 }
 BASIC, NORMAL = "Basic", "Normal"
-KERNEL, USER = Coscheduler.KERNEL, Coscheduler.USER_SPACE
-STOPPING = Coscheduler.USER_SPACE_WITH_STOPS
-COSTS: Variants = MappingProxyType(
-    {
-        BLOCKING: NodeModel(),
-        SPINNING: NodeModel(spin_s=5e-3),
-        "period 0.5 s": NodeModel(period_s=0.5),
-        "period 1 s": NodeModel(period_s=1.0),
-    }
-)
+USER, STOPPING = Coscheduler.USER_SPACE, Coscheduler.USER_SPACE_WITH_STOPS
+IN_KERNEL: Variants = {f"kernel, {how}": NODES[how] for how in (BLOCKING, SPINNING)}
+IN_USER_SPACE: Variants = {
+    f"user space, {BLOCKING}": NodeModel(coscheduler=USER),
+    f"user space, {SPINNING}": NodeModel(coscheduler=USER, spin_s=5e-3),
+    "user space, period 0.5 s": NodeModel(coscheduler=USER, period_s=0.5),
+    "user space, period 1 s": NodeModel(coscheduler=USER, period_s=1.0),
+}
+ALL = IN_KERNEL | IN_USER_SPACE | {"user space, DYN also stops": NodeModel(coscheduler=STOPPING)}
 
 
 def samples(
-    cases: Sequence[tuple[Any, ...]], measured: Iterable[dict[str, float]], *axes: str
+    carry_out: Callable[[Any], dict[str, float]],
+    points: Iterable[Point],
+    axes: Sequence[str],
+    seeds: int,
+    runner: Runner,
 ) -> GridSamples:
-    """What runs measured; their cases are a seed and a point."""
-    labels = table(("replication", *axes), cases)
-    return GridSamples(pl.concat([labels, pl.DataFrame(measured)], how="horizontal"), *axes)
+    """What the runs of a study measure, at each point of its grid and for each seed."""
+    grid = list(points)
+    cases = [(seed, *point) for seed in range(seeds) for point in grid]
+    measured = pl.DataFrame(runner.map(carry_out, cases))
+    return GridSamples(pl.concat([table(("replication", *axes), cases), measured], how="horizontal"), *axes)
 
 
-def jobs_at_once(workload: str, mpl: int) -> list[Job]:
-    """So many jobs of 8 tasks, in turn of each benchmark of the workload."""
-    names = WORKLOADS[workload]
-    return [Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl)]
+def judged(
+    study: Study, variants: Variants, cases: Callable[[str], Outcomes], ours: Mapping[str, str] | None = None
+) -> list[Claim]:
+    """The claims on nodes of the first variant; the others are inputs as admissible. `ours` is what was found
+    of those whose cases do not say it."""
+    (chosen, *others), found = variants, {variant: cases(variant) for variant in variants}
+    return [
+        study.claim(name, of, (ours or {}).get(name), inputs={v: found[v][name] for v in others})
+        for name, of in found[chosen].items()
+    ]
+
+
+def texts(
+    columns: Sequence[str],
+    points: Iterable[Point],
+    across: Iterable[Any],
+    estimate: Callable[..., Estimate],
+    digits: int = 1,
+) -> pl.DataFrame:
+    """A table with a row for each point, and a column for each value of the last axis."""
+    rows = [(*at, *(text(estimate(*at, last), digits) for last in across)) for at in points]
+    return table(columns, rows)
+
+
+def grouped(
+    title: str,
+    name: str,
+    axes: tuple[str, str, str],
+    found: GridSamples,
+    measure: str,
+    groups: Mapping[str, Point],
+    bars_of_each: Mapping[str, Point],
+) -> Part:
+    """A chart of means: a group for each point, and in it a bar for each value of the last axes. The `axes`
+    of the chart are named x, y, and bars."""
+    rows = [
+        (group, bar, found.mean(measure, *at, *of))
+        for (group, at), (bar, of) in product(groups.items(), bars_of_each.items())
+    ]
+    return Part(title, bars(rows, *axes), name=name)
 
 
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
@@ -91,189 +131,134 @@ class Saving(Protocol):
     def __call__(self, workload: str, mpl: int, where: str, variant: str) -> Sample: ...
 
 
+def jobs_at_once(workload: str, mpl: int) -> list[Job]:
+    """So many jobs of 8 tasks, in turn of each benchmark of the workload."""
+    names = WORKLOADS[workload]
+    return [Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl)]
+
+
 def dynamic(seeds: int, runner: Runner) -> Findings:
-    grid = list(product(WORKLOADS, MPLS, SHARE_OF_NODES, NODES, (WITH, WITHOUT)))
-    cases = [(seed, *point) for seed in range(seeds) for point in grid]
-    axes = ("workload", "mpl", "where", "variant", "coscheduler")
-    found = samples(cases, runner.map(_run_dynamic, cases), *axes)
-    columns = ("workload", "MPL", "cluster", *NODES)
     points = list(product(WORKLOADS, MPLS, SHARE_OF_NODES))
-    rows = [(*at, *(text(Estimate(_saving(found, *at, name))) for name in NODES)) for at in points]
+    grid = [(*at, variant, how) for at in points for variant, how in product(NODES, (WITH, WITHOUT))]
+    axes = ("workload", "MPL", "cluster", "variant", "coscheduler")
+    found = samples(_run_dynamic, grid, axes, seeds, runner)
+    saving = partial(_saving, found)
+    columns = (*axes[:3], *NODES)
     tables = {
-        "What DYN saves of the makespan (%)": table(columns, rows),
-        "The fluid model: its makespan against that in detail (%), and its loss for the same one": (
-            table((*columns[:3], *FLUID), [(*at, *_of_fluid(found, *at)) for at in points])
+        "What DYN saves of the makespan (%)": texts(
+            columns, points, NODES, lambda *at: Estimate(saving(*at))
         ),
     }
     drawings = [_makespans(found, where) for where in SHARE_OF_NODES]
-    return DYNAMIC.findings(dynamic_claims(partial(_saving, found)), drawings, tables, seeds=seeds)
-
-
-FLUID = tuple(
-    f"{what}, {name}" for name in (BLOCKING, SPINNING) for what in ("makespan", "loss", "loss without DYN")
-)
-
-
-def _of_fluid(found: GridSamples, *at: object) -> Iterator[str]:
-    for name in (BLOCKING, SPINNING):
-        yield text(Estimate(found("gap", *at, name, WITH)))
-        for how in (WITH, WITHOUT):
-            yield text(Estimate(found("loss", *at, name, how)), 2)
+    return DYNAMIC.findings(dynamic_claims(saving), drawings, tables, seeds=seeds)
 
 
 def _run_dynamic(case: tuple[int, str, int, str, str, Coscheduler]) -> dict[str, float]:
     seed, workload, mpl, where, variant, coscheduler = case
-    jobs = jobs_at_once(workload, mpl)
     cluster = TimeSharedCluster((MEMORY_MB,) * TASKS).with_local_users(SHARE_OF_NODES[where])
-    detailed = cluster.detailed(replace(NODES[variant], coscheduler=coscheduler))
-    found = measures(run(detailed, jobs, POLICIES[NORMAL], {}, seed, inf))
-
-    def makespan_s(loss: float) -> float:
-        fluid = cluster.with_sharing(Sharing(coscheduling_loss=loss))
-        return measures(run(fluid, jobs, POLICIES[NORMAL], {}, seed, inf))["makespan_s"]
-
-    wanted_s = found["makespan_s"]
-    return found | {"loss": loss_for(makespan_s, wanted_s), "gap": 100 * (makespan_s(0.0) / wanted_s - 1)}
+    cluster = replace(cluster, in_detail=replace(NODES[variant], coscheduler=coscheduler))
+    return measures(run(cluster, jobs_at_once(workload, mpl), POLICIES[NORMAL], {}, seed, inf))
 
 
-MAX_LOSS = 4.0
-HALVINGS = 8
-
-
-def loss_for(makespan_s: Callable[[float], float], wanted_s: float) -> float:
-    """The loss of communication with which a makespan of the fluid model is the wanted one: from 0, if even
-    none is too much, to MAX_LOSS."""
-    low, high = 0.0, MAX_LOSS
-    if makespan_s(low) >= wanted_s:
-        return low
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if makespan_s(middle) < wanted_s else (low, middle)
-    return (low + high) / 2
-
-
-def _saving(found: GridSamples, workload: str, mpl: int, where: str, variant: str) -> Sample:
+def _saving(found: GridSamples, *at: object) -> Sample:
     """The saving in percent of the makespan without DYN."""
-    with_it, without = (found("makespan_s", workload, mpl, where, variant, how) for how in (WITH, WITHOUT))
-    return 100 * (1 - with_it / without)
+    return 100 * (1 - found("makespan_s", *at, WITH) / found("makespan_s", *at, WITHOUT))
 
 
 def dynamic_claims(saving: Saving) -> list[Claim]:
-    chosen, *others = (_dynamic_cases(partial(saving, variant=variant)) for variant in NODES)
-    names = list(NODES)[1:]
-    return [
-        *(
-            DYNAMIC.claim(
-                name,
-                cases,
-                inputs={of: other[name] for of, other in zip(names, others, strict=True)},
-            )
-            for name, cases in chosen.items()
-        ),
-        DYNAMIC.without_rule("drawn-by-lot"),
-    ]
+    return [*judged(DYNAMIC, NODES, partial(_dynamic_cases, saving)), DYNAMIC.without_rule("drawn-by-lot")]
 
 
-def _dynamic_cases(saving: Any) -> dict[str, list[Estimate]]:
+def _dynamic_cases(saving: Saving, variant: str) -> Outcomes:
+    def saved(workload: str, mpl: int, where: str) -> Sample:
+        return saving(workload, mpl, where, variant)
+
     points = list(product(MPLS, SHARE_OF_NODES))
     found = {
-        "effective": [saving(w, *point) for w, point in product(WORKLOADS, points)],
-        "most-for-d": [saving("D", *at) - saving(other, *at) for other, at in product("BC", points)],
+        "effective": [saved(w, *at) for w, at in product(WORKLOADS, points)],
+        "most-for-d": [saved("D", *at) - saved(other, *at) for other, at in product("BC", points)],
         "grows-with-mpl": [
-            saving(w, more, where) - saving(w, fewer, where)
+            saved(w, more, where) - saved(w, fewer, where)
             for w, (fewer, more), where in product(WORKLOADS, pairwise(MPLS), SHARE_OF_NODES)
         ],
         "less-if-dedicated": [
-            saving(w, mpl, SHARED) - saving(w, mpl, DEDICATED) for w, mpl in product(WORKLOADS, MPLS)
+            saved(w, mpl, SHARED) - saved(w, mpl, DEDICATED) for w, mpl in product(WORKLOADS, MPLS)
         ],
     }
     return {name: [Estimate(sample) for sample in cases] for name, cases in found.items()}
 
 
 def _makespans(found: GridSamples, where: str) -> Part:
-    rows = [
-        (f"{w}, MPL {mpl}", f"{how.value}, {variant}", found.mean("makespan_s", w, mpl, where, variant, how))
-        for w, mpl, variant, how in product(WORKLOADS, MPLS, (BLOCKING, SPINNING), (WITH, WITHOUT))
-    ]
-    chart = bars(rows, "Workload", "Makespan (s)", "Coscheduler and messages")
-    return Part(f"Figure 5: makespan, {where} cluster", chart, name=f"figure-5-{where}")
+    groups = {f"{w}, MPL {mpl}": (w, mpl, where) for w, mpl in product(WORKLOADS, MPLS)}
+    names = {
+        f"{dyn} DYN, {variant}": (variant, how)
+        for variant, (dyn, how) in product((BLOCKING, SPINNING), (("with", WITH), ("without", WITHOUT)))
+    }
+    title, axes = f"Figure 5: makespan, {where} cluster", ("Workload", "Makespan (s)", "CCS, messages")
+    return grouped(title, f"figure-5-{where}", axes, found, "makespan_s", groups, names)
 
 
 # -- Section 3.2: the cost of user space -------------------------------------------------------------------
 
 
 def user_space(seeds: int, runner: Runner) -> Findings:
+    points = list(product(SCHEDULERS, SHARE_OF_NODES))
     grid = [
-        *product(SCHEDULERS, SHARE_OF_NODES, (BLOCKING, SPINNING), (KERNEL,)),
-        *product(SCHEDULERS, SHARE_OF_NODES, COSTS, (USER,)),
-        *product(("FCFS-FFIT",), SHARE_OF_NODES, (BLOCKING,), (STOPPING,)),
-        *product((BASIC, NORMAL), SHARE_OF_NODES, (BLOCKING,), (KERNEL,)),
+        *((*at, variant) for at, variant in product(points, ALL)),
+        *product((BASIC, NORMAL), SHARE_OF_NODES, list(IN_KERNEL)[:1]),
     ]
-    cases = [(seed, *point) for seed in range(seeds) for point in grid]
-    axes = ("scheduler", "where", "variant", "coscheduler")
-    found = samples(cases, runner.map(_run_in_user_space, cases), *axes)
-    shown = {variant: (variant, USER) for variant in COSTS} | {"DYN also stops": (BLOCKING, STOPPING)}
-    rows = [
-        (
-            name,
-            where,
-            label,
-            *(text(Estimate(_penalty(found, of, name, where, *variant))) for of in MAX_PERCENT),
-        )
-        for name, where, (label, variant) in product(SCHEDULERS, SHARE_OF_NODES, shown.items())
-        if variant[1] is USER or name == "FCFS-FFIT"
-    ]
-    columns = ("scheduler", "cluster", "variant", "turnaround", "makespan")
-    drawings = [
-        _kernel_and_user_space(found, "6", "turnaround_s", "Mean turnaround"),
-        _kernel_and_user_space(found, "7", "makespan_s", "Makespan"),
-    ]
-    tables = {"What user space costs (%)": table(columns, rows)}
+    found = samples(_run_in_user_space, grid, ("scheduler", "cluster", "variant"), seeds, runner)
+    shown = [variant for variant in ALL if variant not in IN_KERNEL]
+    percent = texts(
+        ("measure", "scheduler", "cluster", *shown),
+        [(measure, *at) for measure, at in product(MAX_PERCENT, points)],
+        shown,
+        lambda *at: Estimate(_penalty(found, *at)),
+    )
+    groups = {", ".join(at): at for at in points}
+    shown_bars = {name: (name,) for name in (*IN_KERNEL, *list(IN_USER_SPACE)[:2])}
+    drawings = []
+    for number, (measure, title) in zip("67", TITLES.items(), strict=True):
+        about = f"Figure {number}: {title.lower()}, kernel and user space"
+        axes = "Scheduler and cluster", f"{title} (s)", "CCS, messages"
+        drawings.append(grouped(about, f"figure-{number}", axes, found, measure, groups, shown_bars))
+    tables = {"What user space costs (%)": percent}
     return USER_SPACE.findings(_user_space_claims(found), drawings, tables, seeds=seeds)
 
 
-def _run_in_user_space(case: tuple[int, str, str, str, Coscheduler]) -> dict[str, float]:
-    seed, scheduler, where, variant, coscheduler = case
+def _run_in_user_space(case: tuple[int, str, str, str]) -> dict[str, float]:
+    seed, scheduler, where, variant = case
     cluster = TimeSharedCluster().with_local_users(SHARE_OF_NODES[where])
-    detailed = cluster.detailed(replace(COSTS[variant], coscheduler=coscheduler))
-    return measures(run(detailed, jobs_of(seed, JOBS), (SCHEDULERS | POLICIES)[scheduler], {}, seed))
+    cluster = replace(cluster, in_detail=ALL[variant])
+    return measures(run(cluster, jobs_of(seed, JOBS), (SCHEDULERS | POLICIES)[scheduler], {}, seed))
 
 
-def _penalty(
-    found: GridSamples, measure: str, scheduler: str, where: str, variant: str, how: Coscheduler = USER
-) -> Sample:
+def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, variant: str) -> Sample:
     """The percentage by which a measure is larger than in the kernel."""
-    in_kernel = SPINNING if variant == SPINNING else BLOCKING
-    of_kernel = found(measure, scheduler, where, in_kernel, KERNEL)
-    return 100 * (found(measure, scheduler, where, variant, how) / of_kernel - 1)
+    blocking, spinning = IN_KERNEL
+    of_kernel = found(measure, scheduler, where, spinning if SPINNING in variant else blocking)
+    return 100 * (found(measure, scheduler, where, variant) / of_kernel - 1)
 
 
 def _user_space_claims(found: GridSamples) -> list[Claim]:
-    chosen, *others = (_user_space_cases(found, variant) for variant in COSTS)
-    names = list(COSTS)[1:]
+    def wait_s(measure: str, scheduler: str, where: str) -> Sample:
+        return found(measure, scheduler, where, next(iter(IN_KERNEL)))
+
     shorter = {
         f"{measure.removesuffix('_s')} {where}": Estimate(
-            found(measure, BASIC, where, BLOCKING, KERNEL) - found(measure, NORMAL, where, BLOCKING, KERNEL)
+            wait_s(measure, BASIC, where) - wait_s(measure, NORMAL, where)
         )
         for where, measure in product(SHARE_OF_NODES, MAX_PERCENT)
     }
+    of_sharing = ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items())
     return [
-        *(
-            USER_SPACE.claim(
-                name, cases, inputs={of: other[name] for of, other in zip(names, others, strict=True)}
-            )
-            for name, cases in chosen.items()
-        ),
-        USER_SPACE.claim(
-            "sharing-helps",
-            shorter.values(),
-            ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
-        ),
-        USER_SPACE.without_rule("insignificant", "see the table of what user space costs"),
+        *judged(USER_SPACE, IN_USER_SPACE, partial(_user_space_cases, found)),
+        USER_SPACE.claim("sharing-helps", shorter.values(), of_sharing),
+        USER_SPACE.without_rule("insignificant", "see the tables of what user space costs"),
     ]
 
 
-def _user_space_cases(found: GridSamples, variant: str) -> dict[str, list[Estimate]]:
+def _user_space_cases(found: GridSamples, variant: str) -> Outcomes:
     def penalty(measure: str, name: str, where: str) -> Sample:
         return _penalty(found, measure, name, where, variant)
 
@@ -297,15 +282,3 @@ def _user_space_cases(found: GridSamples, variant: str) -> dict[str, list[Estima
             for name, measure in product(SCHEDULERS, MAX_PERCENT)
         ],
     }
-
-
-def _kernel_and_user_space(found: GridSamples, number: str, measure: str, title: str) -> Part:
-    rows = [
-        (f"{name}, {where}", f"{how.value}, {variant}", found.mean(measure, name, where, variant, how))
-        for name, where, variant, how in product(
-            SCHEDULERS, SHARE_OF_NODES, (BLOCKING, SPINNING), (KERNEL, USER)
-        )
-    ]
-    chart = bars(rows, "Scheduler and cluster", f"{title} (s)", "Coscheduler and messages")
-    title = f"Figure {number}: {title.lower()}, kernel and user space"
-    return Part(title, chart, name=f"figure-{number}")

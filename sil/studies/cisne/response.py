@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from itertools import product
 from math import inf
-from types import MappingProxyType
 
 from scheduler.time_shared.social_contract import SocialContract
-from sil.report.figures import bars
-from sil.report.page import Part
 from sil.studies.cisne.coscheduling import (
     NORMAL,
     SPINNING,
     TASKS,
     WORKLOADS,
     Variants,
+    grouped,
     jobs_at_once,
+    judged,
     samples,
+    texts,
 )
 from sil.studies.cisne.experiments import POLICIES, measures, run
-from sil.studies.ledger import Findings, Study
-from sil.studies.rules import (
-    Estimate,
-    GridSamples,
-    RuleOutcome,
-    all_positive,
-    below,
-    by_open_limit,
-    table,
-    text,
-)
+from sil.studies.ledger import Findings, Outcomes, Study
+from sil.studies.rules import Estimate, GridSamples, all_positive, below, by_open_limit, text
 from sil.workers.runner import Runner
 from sil.world.processes.model import NodeModel
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
@@ -39,18 +30,16 @@ LIMIT_MS = 400.0
 STUDY = Study("cisnep-response", limit_ms=LIMIT_MS)
 SHARES = (0.25, 0.5, 0.75, 1.0)
 MPLS = (1, 2, 3, 4)
-PAPERS_SHARE, PAPERS_MPL = 0.5, 4
+PAPERS = PAPERS_MPL, PAPERS_SHARE = 4, 0.5
 NO_LIMIT = 1.0
 """The share with which parallel tasks have their usual quantum while a user is there."""
 CHOSEN = "interactions of 0.1 s"
-USERS: Variants = MappingProxyType(
-    {
-        CHOSEN: NodeModel(),
-        "0.05 s": NodeModel(interaction_s=0.05),
-        "0.2 s": NodeModel(interaction_s=0.2),
-        SPINNING: NodeModel(spin_s=5e-3),
-    }
-)
+USERS: Variants = {
+    CHOSEN: NodeModel(),
+    "0.05 s": NodeModel(interaction_s=0.05),
+    "0.2 s": NodeModel(interaction_s=0.2),
+    SPINNING: NodeModel(spin_s=5e-3),
+}
 TABLES = {
     "response_ms": "Mean response time of local users (ms)",
     "response_95_ms": "What 95 % of the response times do not exceed (ms)",
@@ -58,35 +47,32 @@ TABLES = {
 
 
 def response(seeds: int, runner: Runner) -> Findings:
+    points = list(product(WORKLOADS, MPLS))
     grid = [
-        *product(WORKLOADS, MPLS, SHARES, (CHOSEN,)),
+        *((*at, share, CHOSEN) for at, share in product(points, SHARES)),
         *product(WORKLOADS, (PAPERS_MPL,), (PAPERS_SHARE, NO_LIMIT), list(USERS)[1:]),
     ]
-    cases = [(seed, *point) for seed in range(seeds) for point in grid]
-    found = samples(cases, runner.map(_run, cases), "workload", "mpl", "share", "variant")
+    found = samples(_run, grid, ("workload", "mpl", "share", "variant"), seeds, runner)
     columns = ("workload", "MPL", *(f"L = {share:g}" for share in SHARES))
     tables = {
-        title: table(columns, [(*at, *_texts(found, measure, *at)) for at in product(WORKLOADS, MPLS)])
+        title: texts(columns, points, SHARES, partial(_chosen, found, measure), 0)
         for measure, title in TABLES.items()
     }
-    others = list(USERS)[1:]
-    waits = {name: _limit_kept(found, name) for name in USERS}
-    matters = {name: _matters(found, name) for name in USERS}
-    at_paper = [_estimate(found, "response_ms", w, PAPERS_MPL, PAPERS_SHARE, CHOSEN) for w in WORKLOADS]
-    claims = [
-        STUDY.claim(
-            "local-users-wait",
-            waits[CHOSEN],
-            "; ".join(f"{w}: {text(x, 0)} ms on average" for w, x in zip(WORKLOADS, at_paper, strict=True)),
-            inputs={name: waits[name] for name in others},
-        ),
-        STUDY.claim("contract-matters", matters[CHOSEN], inputs={name: matters[name] for name in others}),
-    ]
-    return STUDY.findings(claims, [_chart(found)], tables, seeds=seeds)
+    waits = (f"{w}: {text(_chosen(found, 'response_ms', w, *PAPERS), 0)} ms on average" for w in WORKLOADS)
+    claims = judged(STUDY, USERS, partial(_cases, found), {"local-users-wait": "; ".join(waits)})
+    groups = {f"{w}, MPL {mpl}": (w, mpl) for w, mpl in points}
+    names = {f"L = {share:g}": (share, CHOSEN) for share in SHARES}
+    axes = "Workload", "Mean response time (ms)", "Social contract"
+    title = "Response time of local users"
+    drawing = grouped(title, "response-time", axes, found, "response_ms", groups, names)
+    return STUDY.findings(claims, [drawing], tables, seeds=seeds)
 
 
-def _texts(found: GridSamples, measure: str, workload: str, mpl: int) -> list[str]:
-    return [text(_estimate(found, measure, workload, mpl, share, CHOSEN), 0) for share in SHARES]
+def _run(case: tuple[int, str, int, float, str]) -> dict[str, float]:
+    seed, workload, mpl, share, variant = case
+    cluster = TimeSharedCluster((MEMORY_MB,) * TASKS, SocialContract(share), in_detail=USERS[variant])
+    jobs = jobs_at_once(workload, mpl)
+    return measures(run(cluster.with_local_users(1.0), jobs, POLICIES[NORMAL], {}, seed, inf))
 
 
 def _estimate(found: GridSamples, measure: str, *point: object) -> Estimate:
@@ -95,37 +81,21 @@ def _estimate(found: GridSamples, measure: str, *point: object) -> Estimate:
     return Estimate(values[values > 0.0])
 
 
-def _run(case: tuple[int, str, int, float, str]) -> dict[str, float]:
-    seed, workload, mpl, share, variant = case
-    cluster = TimeSharedCluster((MEMORY_MB,) * TASKS).with_local_users(1.0).detailed(USERS[variant])
-    cluster = replace(cluster, contract=SocialContract(share))
-    return measures(run(cluster, jobs_at_once(workload, mpl), POLICIES[NORMAL], {}, seed, inf))
+def _chosen(found: GridSamples, measure: str, *point: object) -> Estimate:
+    return _estimate(found, measure, *point, CHOSEN)
 
 
-def _limit_kept(found: GridSamples, variant: str) -> RuleOutcome:
-    """By the value that 95 % do not exceed, and by the mean."""
+def _cases(found: GridSamples, variant: str) -> Outcomes:
+    """The limit is judged by the value that 95 % do not exceed, and by the mean."""
     strict, lenient = (
-        all_positive(
-            [below(_estimate(found, of, w, PAPERS_MPL, PAPERS_SHARE, variant), LIMIT_MS) for w in WORKLOADS],
-            "ms",
-        )
+        all_positive([below(_estimate(found, of, w, *PAPERS, variant), LIMIT_MS) for w in WORKLOADS], "ms")
         for of in ("response_95_ms", "response_ms")
     )
-    return by_open_limit(strict, lenient)
-
-
-def _matters(found: GridSamples, variant: str) -> list[Estimate]:
     without, with_it = (
-        {w: found("response_ms", w, PAPERS_MPL, share, variant) for w in WORKLOADS}
+        [found("response_ms", w, PAPERS_MPL, share, variant) for w in WORKLOADS]
         for share in (NO_LIMIT, PAPERS_SHARE)
     )
-    return [Estimate(without[w] - with_it[w]) for w in WORKLOADS]
-
-
-def _chart(found: GridSamples) -> Part:
-    rows = [
-        (f"{w}, MPL {mpl}", f"L = {share:g}", found.mean("response_ms", w, mpl, share, CHOSEN))
-        for w, mpl, share in product(WORKLOADS, MPLS, SHARES)
-    ]
-    chart = bars(rows, "Workload", "Mean response time (ms)", "Social contract")
-    return Part("Response time of local users", chart, name="response-time")
+    return {
+        "local-users-wait": by_open_limit(strict, lenient),
+        "contract-matters": [Estimate(more - less) for more, less in zip(without, with_it, strict=True)],
+    }
