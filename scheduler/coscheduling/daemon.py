@@ -8,7 +8,7 @@ from scheduler.coscheduling.cooperating import Cooperating
 from scheduler.coscheduling.core.dynamic_priority import (
     IN_KERNEL,
     IN_USER_SPACE,
-    IN_USER_SPACE_WITH_STOPS,
+    IN_USER_SPACE_STOPPING,
     NO_PRIORITY,
     DynamicPriority,
 )
@@ -27,7 +27,7 @@ class Coscheduler(Choice, noun="coscheduler"):
     KERNEL_WITHOUT_DYN = "kernel_without_dyn"
     USER_SPACE = "user_space"
     USER_SPACE_WITHOUT_DYN = "user_space_without_dyn"
-    USER_SPACE_WITH_STOPS = "user_space_with_stops"  # DYN also stops and restarts processes
+    USER_SPACE_STOPPING = "user_space_stopping"  # DYN also stops and restarts processes
 
     @property
     def in_user_space(self) -> bool:
@@ -46,7 +46,7 @@ class Coscheduler(Choice, noun="coscheduler"):
 _IN_USER_SPACE = {
     Coscheduler.USER_SPACE: IN_USER_SPACE,
     Coscheduler.USER_SPACE_WITHOUT_DYN: NO_PRIORITY,
-    Coscheduler.USER_SPACE_WITH_STOPS: IN_USER_SPACE_WITH_STOPS,
+    Coscheduler.USER_SPACE_STOPPING: IN_USER_SPACE_STOPPING,
 }
 
 

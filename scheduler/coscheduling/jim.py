@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.coscheduling.cooperating import Cooperating
@@ -13,6 +12,8 @@ from scheduler.time_shared.social_contract import SocialContract, sum_in_order
 
 GONE_AFTER_S = 60.0
 """A user who has not used keyboard or mouse for this long has left (CISNE-P, section 2.2.1)."""
+NEW = 0.0, 0, 0
+"""What was seen of a process that was not there."""
 NICE_STEP = 5
 """By how much user space changes a nice value at a time. The paper names no number; four steps reach 19."""
 
@@ -83,21 +84,12 @@ class InKernel:
         self._shares = shares
 
 
-@dataclass(slots=True)
-class _Seen:
-    """A process at the last sample."""
-
-    cpu_s: float = 0.0
-    penalty: int = 0
-    nice: int = 0
-
-
 class InUserSpace:
     """Nice values go up, a step for each sample, of processes that exceed the contract, and down again of
     others; `dynamic` lowers that of a process by the packets it has, and may stop those without any, but none
-    at two samples in turn. The parallel processes of a node exceed
-    the contract while its user is there and they use more than L of the CPU in total; those of one job, while
-    there is a user at another of its nodes and they use more than L. Source: CISNE-P, section 2.2.2.
+    at two samples in turn. The parallel processes of a node exceed the contract while its user is there and
+    they use more than L of the CPU in total; those of one job, while there is a user at another of its nodes
+    and they use more than L. Source: CISNE-P, section 2.2.2.
     """
 
     def __init__(
@@ -109,28 +101,24 @@ class InUserSpace:
     ) -> None:
         self._ports, self._share, self._cooperating = ports, contract.share, cooperating
         self._dynamic, self._seen_s = dynamic, 0.0
-        self._seen: dict[int, _Seen] = {}
+        self._seen = dict[int, tuple[float, int, int]]()
+        """The CPU time, penalty and nice value of each process at the last sample."""
         self.stopped: Collection[int] = ()
 
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
-        now_s = self._ports.clock.now_s
+        now_s, seen, self._seen = self._ports.clock.now_s, self._seen, {}
         most_s, self._seen_s = self._share * (now_s - self._seen_s), now_s
-        seen = self._seen = {each.process: self._seen.get(each.process) or _Seen() for each in processes}
-        together_exceed = (
-            user_is_there
-            and sum_in_order(each.cpu_s - seen[each.process].cpu_s for each in processes) > most_s
-        )
+        used_s = {each.process: each.cpu_s - seen.get(each.process, NEW)[0] for each in processes}
+        together_exceed = user_is_there and sum_in_order(used_s.values()) > most_s
         for process, run, _, cpu_s, _, packets in processes:
-            last = seen[process]
-            exceeds = together_exceed or (cpu_s - last.cpu_s > most_s and self._cooperating.is_limited(run))
-            last.cpu_s = cpu_s
-            if exceeds or last.penalty:
-                step = NICE_STEP if exceeds else -NICE_STEP
-                last.penalty = min(MAX_NICE, max(0, last.penalty + step))
-            nice = last.penalty - self._dynamic.bonus(packets)
-            if nice != last.nice:
-                last.nice = nice
+            _, penalty, last = seen.get(process, NEW)
+            exceeds = together_exceed or (used_s[process] > most_s and self._cooperating.is_limited(run))
+            if exceeds or penalty:
+                penalty = min(MAX_NICE, max(0, penalty + (NICE_STEP if exceeds else -NICE_STEP)))
+            nice = penalty - self._dynamic.bonus(packets)
+            if nice != last:
                 self._ports.priorities.set_nice(process, nice)
+            self._seen[process] = cpu_s, penalty, nice
         self.stopped = self._to_stop(processes)
 
     def _to_stop(self, processes: Sequence[ParallelProcess]) -> Collection[int]:

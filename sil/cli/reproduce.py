@@ -14,7 +14,7 @@ from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import TerminalProgress, progress
 from sil.report.listing import Listing, number, text
-from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
+from sil.studies import CASE_STUDIES, SEEDS, STUDIES, WITH_DATA
 from sil.workers.execution import Execution
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sil.workers.runner import Runner
 
 SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *WITH_DATA)}
-MIN_SEEDS = 2
+MIN_SEEDS, USUAL_SEEDS = 2, 20
 COLOURS = {"holds": "green", "does not hold": "red"}
 """The colours of verdicts; the others are yellow."""
 HEADINGS = {
@@ -44,7 +44,7 @@ def reproduce(
     study: Annotated[str, Argument(autocompletion=lambda: list(SELECTIONS))],
     out_folder: Annotated[Path, Option("--out")] = Path("sil-reproduced"),
     data: Path | None = None,
-    seeds: Annotated[int, Option(min=MIN_SEEDS)] = 20,
+    seeds: Annotated[int | None, Option(min=MIN_SEEDS)] = None,
     sites: Annotated[int, Option(min=0)] = 0,
     *,
     where: Execution,
@@ -59,7 +59,7 @@ def reproduce(
     * `out_folder`: Folder for the results, with a subfolder for each study.
     * `data`: Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W
       pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz.
-    * `seeds`: Replications of studies with random numbers.
+    * `seeds`: Replications of studies with random numbers. Default: 20, but 5 of cisnep-user-space.
     * `sites`: Of cs1 to cs4: also judge each claim on so many sites with perturbed execution times, which
       takes about as many times as long; 20 show what a verdict owes to the synthetic times.
 
@@ -90,7 +90,8 @@ def reproduce(
             with resumable(out_folder, name=f"{name}.unfinished.db") as store:
                 make_usable(folder)
                 record_origin(folder, inputs)
-                subject = (seeds, *([sites] if sites else [])) if data is None else (data,)
+                replications = seeds or SEEDS.get(name, USUAL_SEEDS)
+                subject = (replications, *([sites] if sites else [])) if data is None else (data,)
                 findings = _findings(name, Runner(executor, store), *subject)
                 write_findings(folder, findings)
             texts = {key: getattr(findings, key) for key in ("title", "source", "method")}

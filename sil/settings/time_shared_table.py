@@ -57,12 +57,7 @@ class InDetailTable(Table):
 
     cpu_scheduler: Literal["linux_2_4", "cfs"] = "linux_2_4"
     coscheduler: Literal[
-        "none",
-        "kernel",
-        "kernel_without_dyn",
-        "user_space",
-        "user_space_without_dyn",
-        "user_space_with_stops",
+        "none", "kernel", "kernel_without_dyn", "user_space", "user_space_without_dyn", "user_space_stopping"
     ] = "kernel"
     spin_s: NotNegative = 0.0
     switch_s: NotNegative = 3.8e-6

@@ -17,5 +17,8 @@ STUDIES = {
 """The function (seeds, runner) -> Findings of each study, by its name; that of a case study has a third
 parameter, the number of perturbed sites."""
 
+SEEDS = {"cisnep-user-space": 5}
+"""Replications of studies that take long, where the user states no number."""
+
 WITH_DATA = {"fgd": "fgd:study"}
 """The function (folder, runner) -> Findings of each study of which the data are not part of the project."""

@@ -138,7 +138,8 @@ NO_OTHERS: Outcomes = MappingProxyType({})
 
 class Study:
     """What `statements/NAME.toml` says of a study and of the paper's claims; its texts name the `limits` of
-    rules. A claim has a `judge` (of JUDGES) and the `unit` of its distance, by default those of the study."""
+    rules. A claim has a `judge` (of JUDGES), the `unit` of its distance, and a rule with its tolerance; those
+    of the study are for claims that have none."""
 
     def __init__(self, name: str, **limits: object) -> None:
         common, found = _read("common"), _read(name)
@@ -148,7 +149,11 @@ class Study:
             {name: table.pop(key, self._about[key]) for name, table in found.items()}
             for key in ("judge", "unit")
         )
-        self.statements = {name: _statement(table, self._limits) for name, table in found.items()}
+        usual = {key: text for key, text in self._about.items() if key in ("rule", "tolerance")}
+        self.statements = {
+            name: _statement(table if {"rule", "without_rule"} & set(table) else usual | table, self._limits)
+            for name, table in found.items()
+        }
 
     def unit(self, name: str) -> str:
         """The unit of the distance from the threshold of a claim."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import permutations
 from math import inf
 
 import pytest
 
+from scheduler.coscheduling import daemon, jim
 from scheduler.coscheduling.cooperating import Cooperating
 from scheduler.coscheduling.core.dynamic_priority import IN_KERNEL, IN_USER_SPACE, NO_PRIORITY
 from scheduler.coscheduling.daemon import Coscheduler, Daemon
@@ -226,3 +228,83 @@ def test_packets_count_in_the_kernel_and_not_without_dyn() -> None:
     assert (
         Coscheduler("kernel_without_dyn").in_kernel() is Coscheduler("user_space").in_kernel() is NO_PRIORITY
     )
+
+
+def test_dyn_stops_those_without_packets_where_another_has_more_than_priorities_express() -> None:
+    node = FakeNode(0, []).with_daemon("user_space_stopping").has(*((run, 80.0) for run in range(4)))
+    node.local_mb, node.idle = 256.0, 0.0  # job 3 stops, since there are 256 MB for parallel jobs
+    node.uses(1, 0.0, packets=3)
+    node.uses(3, 0.0, packets=45)
+    seen = []
+    for packets in (10, 11, 11, 45, 0):
+        node.uses(2, 0.0, packets=packets)
+        node.daemon.sample()
+        seen.append(set(node.stopped))
+    assert seen == [{3}, {0, 3}, {3}, {0, 3}, {3}], "never at two samples in turn; job 3 needs memory"
+
+
+def _loses_events(together: Cooperating, event: PeerEvent) -> None:
+    if event.sender == together._node:
+        RECEIVE(together, event)
+
+
+RECEIVE = Cooperating.receive
+
+
+def _limits_nothing(space: object, processes: object, user_is_there: object) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "fault", "found_by"),
+    [
+        (
+            daemon,
+            "IN_KERNEL",
+            NO_PRIORITY,
+            test_packets_count_in_the_kernel_and_not_without_dyn,
+        ),
+        (
+            daemon,
+            "_IN_USER_SPACE",
+            dict.fromkeys(Coscheduler, NO_PRIORITY),
+            test_packets_raise_priorities_in_user_space_until_the_next_sample,
+        ),
+        (
+            jim.InKernel,
+            "limit",
+            _limits_nothing,
+            test_in_the_kernel_quanta_are_shorter_at_the_user_and_on_the_other_nodes_until_a_minute_later,
+        ),
+        (jim, "NICE_STEP", 0, test_in_user_space_priorities_fall_while_the_contract_is_exceeded_and_recover),
+        (
+            jim.Jim,
+            "keep_memory",
+            _limits_nothing,
+            partial(test_the_youngest_job_stops_on_all_its_nodes_and_the_oldest_continues_first, "kernel"),
+        ),
+        (
+            Cooperating,
+            "receive",
+            _loses_events,
+            test_a_job_that_two_nodes_stop_continues_when_both_have_room,
+        ),
+        (
+            Cooperating,
+            "receive",
+            _loses_events,
+            test_in_the_kernel_quanta_are_shorter_at_the_user_and_on_the_other_nodes_until_a_minute_later,
+        ),
+    ],
+    ids=[
+        *("DYN in the kernel", "DYN in user space", "JIM: CPU in the kernel", "JIM: CPU in user space"),
+        *("JIM: memory", "Cooperating: stops", "Cooperating: users"),
+    ],
+)
+def test_a_module_that_does_nothing_is_found(
+    of: object, name: str, fault: object, found_by: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found_by()
+    monkeypatch.setattr(of, name, fault)
+    with pytest.raises(AssertionError):
+        found_by()

@@ -30,5 +30,5 @@ class DynamicPriority:
 IN_KERNEL = DynamicPriority(1, ALL_PACKETS)
 IN_USER_SPACE = DynamicPriority(1, 10)
 """Half of the range of nice values from 0 to 19."""
-IN_USER_SPACE_WITH_STOPS = DynamicPriority(1, 10, stops_above=10)
+IN_USER_SPACE_STOPPING = DynamicPriority(1, 10, stops_above=10)
 NO_PRIORITY = DynamicPriority(0, 0)

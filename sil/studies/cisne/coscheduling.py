@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise, product
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -34,6 +34,7 @@ DEDICATED, SHARED = "dedicated", "non-dedicated"
 SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
 """The share of nodes on which there are local users."""
 BLOCKING, SPINNING = "blocking", "spinning 5 ms"
+WAITS = "CCS, and how processes wait"
 Variants = dict[str, NodeModel]
 """Nodes by name; the first are those chosen, the others as admissible."""
 Point = tuple[Any, ...]
@@ -57,7 +58,7 @@ SCHEDULERS = {
     "SJF-JFIRST": Composition(JobChoice.JUST_FIRST, NodeChoice.UNIFORM, ordering="sjf"),
 }
 BASIC, NORMAL = "Basic", "Normal"
-USER, STOPPING = Coscheduler.USER_SPACE, Coscheduler.USER_SPACE_WITH_STOPS
+USER = Coscheduler.USER_SPACE
 IN_KERNEL: Variants = {f"kernel, {how}": NODES[how] for how in (BLOCKING, SPINNING)}
 IN_USER_SPACE: Variants = {
     f"user space, {BLOCKING}": NodeModel(coscheduler=USER),
@@ -65,7 +66,7 @@ IN_USER_SPACE: Variants = {
     "user space, period 0.5 s": NodeModel(coscheduler=USER, period_s=0.5),
     "user space, period 1 s": NodeModel(coscheduler=USER, period_s=1.0),
 }
-ALL = IN_KERNEL | IN_USER_SPACE | {"user space, DYN also stops": NodeModel(coscheduler=STOPPING)}
+ALL = IN_KERNEL | IN_USER_SPACE
 
 
 def samples(
@@ -99,11 +100,9 @@ def texts(
     points: Iterable[Point],
     across: Iterable[Any],
     estimate: Callable[..., Estimate],
-    digits: int = 1,
 ) -> pl.DataFrame:
     """A table with a row for each point, and a column for each value of the last axis."""
-    rows = [(*at, *(text(estimate(*at, last), digits) for last in across)) for at in points]
-    return table(columns, rows)
+    return table(columns, [(*at, *(text(estimate(*at, last)) for last in across)) for at in points])
 
 
 def grouped(
@@ -115,8 +114,7 @@ def grouped(
     groups: Mapping[str, Point],
     bars_of_each: Mapping[str, Point],
 ) -> Part:
-    """A chart of means: a group for each point, and in it a bar for each value of the last axes. The `axes`
-    of the chart are named x, y, and bars."""
+    """A chart of means, with a bar in each group for each value of the last axes; `axes` name x, y, bars."""
     rows = [
         (group, bar, found.mean(measure, *at, *of))
         for (group, at), (bar, of) in product(groups.items(), bars_of_each.items())
@@ -127,10 +125,6 @@ def grouped(
 # -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
 
 
-class Saving(Protocol):
-    def __call__(self, workload: str, mpl: int, where: str, variant: str) -> Sample: ...
-
-
 def jobs_at_once(workload: str, mpl: int) -> list[Job]:
     """So many jobs of 8 tasks, in turn of each benchmark of the workload."""
     names = WORKLOADS[workload]
@@ -139,17 +133,12 @@ def jobs_at_once(workload: str, mpl: int) -> list[Job]:
 
 def dynamic(seeds: int, runner: Runner) -> Findings:
     points = list(product(WORKLOADS, MPLS, SHARE_OF_NODES))
-    grid = [(*at, variant, how) for at in points for variant, how in product(NODES, (WITH, WITHOUT))]
+    grid = [(*at, *of) for at in points for of in product(NODES, (WITH, WITHOUT))]
     axes = ("workload", "MPL", "cluster", "variant", "coscheduler")
-    found = samples(_run_dynamic, grid, axes, seeds, runner)
-    saving = partial(_saving, found)
-    columns = (*axes[:3], *NODES)
-    tables = {
-        "What DYN saves of the makespan (%)": texts(
-            columns, points, NODES, lambda *at: Estimate(saving(*at))
-        ),
-    }
+    saving = partial(_saving, found := samples(_run_dynamic, grid, axes, seeds, runner))
+    saved = texts((*axes[:3], *NODES), points, NODES, lambda *at: Estimate(saving(*at)))
     drawings = [_makespans(found, where) for where in SHARE_OF_NODES]
+    tables = {"What DYN saves of the makespan (%)": saved}
     return DYNAMIC.findings(dynamic_claims(saving), drawings, tables, seeds=seeds)
 
 
@@ -165,27 +154,24 @@ def _saving(found: GridSamples, *at: object) -> Sample:
     return 100 * (1 - found("makespan_s", *at, WITH) / found("makespan_s", *at, WITHOUT))
 
 
-def dynamic_claims(saving: Saving) -> list[Claim]:
+def dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
     return [*judged(DYNAMIC, NODES, partial(_dynamic_cases, saving)), DYNAMIC.without_rule("drawn-by-lot")]
 
 
-def _dynamic_cases(saving: Saving, variant: str) -> Outcomes:
-    def saved(workload: str, mpl: int, where: str) -> Sample:
-        return saving(workload, mpl, where, variant)
-
-    points = list(product(MPLS, SHARE_OF_NODES))
+def _dynamic_cases(saving: Callable[..., Sample], variant: str) -> Outcomes:
+    saved: dict[Point, Sample] = {at: saving(*at, variant) for at in product(WORKLOADS, MPLS, SHARE_OF_NODES)}
+    next_mpl = dict(pairwise(MPLS))
     found = {
-        "effective": [saved(w, *at) for w, at in product(WORKLOADS, points)],
-        "most-for-d": [saved("D", *at) - saved(other, *at) for other, at in product("BC", points)],
+        "effective": saved.values(),
+        "most-for-d": [saved["D", *at] - of for (w, *at), of in saved.items() if w != "D"],
         "grows-with-mpl": [
-            saved(w, more, where) - saved(w, fewer, where)
-            for w, (fewer, more), where in product(WORKLOADS, pairwise(MPLS), SHARE_OF_NODES)
+            saved[w, next_mpl[mpl], where] - of for (w, mpl, where), of in saved.items() if mpl in next_mpl
         ],
         "less-if-dedicated": [
-            saved(w, mpl, SHARED) - saved(w, mpl, DEDICATED) for w, mpl in product(WORKLOADS, MPLS)
+            of - saved[*at, DEDICATED] for (*at, where), of in saved.items() if where == SHARED
         ],
     }
-    return {name: [Estimate(sample) for sample in cases] for name, cases in found.items()}
+    return {name: list(map(Estimate, samples)) for name, samples in found.items()}
 
 
 def _makespans(found: GridSamples, where: str) -> Part:
@@ -194,7 +180,7 @@ def _makespans(found: GridSamples, where: str) -> Part:
         f"{dyn} DYN, {variant}": (variant, how)
         for variant, (dyn, how) in product((BLOCKING, SPINNING), (("with", WITH), ("without", WITHOUT)))
     }
-    title, axes = f"Figure 5: makespan, {where} cluster", ("Workload", "Makespan (s)", "CCS, messages")
+    title, axes = f"Figure 5: makespan, {where} cluster", ("Workload and MPL", "Makespan (s)", WAITS)
     return grouped(title, f"figure-5-{where}", axes, found, "makespan_s", groups, names)
 
 
@@ -208,11 +194,10 @@ def user_space(seeds: int, runner: Runner) -> Findings:
         *product((BASIC, NORMAL), SHARE_OF_NODES, list(IN_KERNEL)[:1]),
     ]
     found = samples(_run_in_user_space, grid, ("scheduler", "cluster", "variant"), seeds, runner)
-    shown = [variant for variant in ALL if variant not in IN_KERNEL]
     percent = texts(
-        ("measure", "scheduler", "cluster", *shown),
+        ("measure", "scheduler", "cluster", *IN_USER_SPACE),
         [(measure, *at) for measure, at in product(MAX_PERCENT, points)],
-        shown,
+        IN_USER_SPACE,
         lambda *at: Estimate(_penalty(found, *at)),
     )
     groups = {", ".join(at): at for at in points}
@@ -220,7 +205,7 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     drawings = []
     for number, (measure, title) in zip("67", TITLES.items(), strict=True):
         about = f"Figure {number}: {title.lower()}, kernel and user space"
-        axes = "Scheduler and cluster", f"{title} (s)", "CCS, messages"
+        axes = "Scheduler and cluster", f"{title} (s)", WAITS
         drawings.append(grouped(about, f"figure-{number}", axes, found, measure, groups, shown_bars))
     tables = {"What user space costs (%)": percent}
     return USER_SPACE.findings(_user_space_claims(found), drawings, tables, seeds=seeds)
@@ -241,44 +226,29 @@ def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, varia
 
 
 def _user_space_claims(found: GridSamples) -> list[Claim]:
-    def wait_s(measure: str, scheduler: str, where: str) -> Sample:
-        return found(measure, scheduler, where, next(iter(IN_KERNEL)))
-
+    blocking, _ = IN_KERNEL
     shorter = {
-        f"{measure.removesuffix('_s')} {where}": Estimate(
-            wait_s(measure, BASIC, where) - wait_s(measure, NORMAL, where)
-        )
-        for where, measure in product(SHARE_OF_NODES, MAX_PERCENT)
+        f"{of.removesuffix('_s')} {where}": found(of, BASIC, where, blocking)
+        - found(of, NORMAL, where, blocking)
+        for where, of in product(SHARE_OF_NODES, MAX_PERCENT)
     }
-    of_sharing = ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items())
+    ours = ", ".join(f"{what}: by {text(Estimate(x), 0, 's')}" for what, x in shorter.items())
     return [
         *judged(USER_SPACE, IN_USER_SPACE, partial(_user_space_cases, found)),
-        USER_SPACE.claim("sharing-helps", shorter.values(), of_sharing),
-        USER_SPACE.without_rule("insignificant", "see the tables of what user space costs"),
+        USER_SPACE.claim("sharing-helps", map(Estimate, shorter.values()), ours),
+        USER_SPACE.without_rule("insignificant", "see the table of what user space costs"),
     ]
 
 
 def _user_space_cases(found: GridSamples, variant: str) -> Outcomes:
-    def penalty(measure: str, name: str, where: str) -> Sample:
-        return _penalty(found, measure, name, where, variant)
-
-    points = list(product(SCHEDULERS, SHARE_OF_NODES))
+    cost: dict[Point, Sample] = {
+        at: _penalty(found, *at, variant) for at in product(MAX_PERCENT, SCHEDULERS, SHARE_OF_NODES)
+    }
     turnaround, makespan = MAX_PERCENT
+    more = [of - cost[turnaround, *at] for (measure, *at), of in cost.items() if measure == makespan]
+    shared = [of - cost[*at, DEDICATED] for (*at, where), of in cost.items() if where == SHARED]
     return {
-        "bounded": [
-            below(Estimate(penalty(measure, *at)), most)
-            for measure, most in MAX_PERCENT.items()
-            for at in points
-        ],
-        "makespan-is-sensitive": [
-            Estimate(penalty(makespan, *at) - penalty(turnaround, *at)) for at in points
-        ],
-        "similar": [
-            inside(
-                Estimate(penalty(measure, name, SHARED) - penalty(measure, name, DEDICATED)),
-                -SIMILAR_POINTS,
-                SIMILAR_POINTS,
-            )
-            for name, measure in product(SCHEDULERS, MAX_PERCENT)
-        ],
+        "bounded": [below(Estimate(of), MAX_PERCENT[measure]) for (measure, *_), of in cost.items()],
+        "makespan-is-sensitive": list(map(Estimate, more)),
+        "similar": [inside(Estimate(of), -SIMILAR_POINTS, SIMILAR_POINTS) for of in shared],
     }

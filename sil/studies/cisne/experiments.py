@@ -193,6 +193,8 @@ def measures(done: RunTables) -> dict[str, float]:
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED)
     )
     latest_s, users = np.maximum.accumulate(started), done.local_users
+    of_users = pl.col("tight_share", "response_s", "response_95_s").mean().fill_null(0.0)
+    tight_share, mean_s, p95_s = users.select(of_users).row(0)
     return {
         "turnaround_s": float((ended - arrived).mean()),
         "waiting_s": float((started - arrived).mean()),
@@ -200,16 +202,10 @@ def measures(done: RunTables) -> dict[str, float]:
         "backfilled": float((started < latest_s).sum()),
         "stops": float(done.facts.filter(event=Fact.RUN_STOPPED).height),
         "local_slowdown": float(users["slowdown"].to_numpy().mean()) if len(users) else 1.0,
-        "tight": 100 * _mean(users["tight_share"]),
-        "response_ms": 1e3 * _mean(users["response_s"]),
-        "response_95_ms": 1e3 * _mean(users["response_95_s"]),
+        "tight": 100 * tight_share,
+        "response_ms": 1e3 * mean_s,
+        "response_95_ms": 1e3 * p95_s,
     }
-
-
-def _mean(values: pl.Series) -> float:
-    """0 if there is none."""
-    mean = values.mean()
-    return mean if isinstance(mean, float) else 0.0
 
 
 class Deviations(GridSamples):

@@ -7,18 +7,8 @@ from itertools import product
 from math import inf
 
 from scheduler.time_shared.social_contract import SocialContract
-from sil.studies.cisne.coscheduling import (
-    NORMAL,
-    SPINNING,
-    TASKS,
-    WORKLOADS,
-    Variants,
-    grouped,
-    jobs_at_once,
-    judged,
-    samples,
-    texts,
-)
+from sil.studies.cisne import coscheduling
+from sil.studies.cisne.coscheduling import NORMAL, SPINNING, TASKS, WORKLOADS, jobs_at_once
 from sil.studies.cisne.experiments import POLICIES, measures, run
 from sil.studies.ledger import Findings, Outcomes, Study
 from sil.studies.rules import Estimate, GridSamples, all_positive, below, by_open_limit, text
@@ -34,7 +24,7 @@ PAPERS = PAPERS_MPL, PAPERS_SHARE = 4, 0.5
 NO_LIMIT = 1.0
 """The share with which parallel tasks have their usual quantum while a user is there."""
 CHOSEN = "interactions of 0.1 s"
-USERS: Variants = {
+USERS: coscheduling.Variants = {
     CHOSEN: NodeModel(),
     "0.05 s": NodeModel(interaction_s=0.05),
     "0.2 s": NodeModel(interaction_s=0.2),
@@ -52,27 +42,27 @@ def response(seeds: int, runner: Runner) -> Findings:
         *((*at, share, CHOSEN) for at, share in product(points, SHARES)),
         *product(WORKLOADS, (PAPERS_MPL,), (PAPERS_SHARE, NO_LIMIT), list(USERS)[1:]),
     ]
-    found = samples(_run, grid, ("workload", "mpl", "share", "variant"), seeds, runner)
+    found = coscheduling.samples(_run, grid, ("workload", "mpl", "share", "variant"), seeds, runner)
     columns = ("workload", "MPL", *(f"L = {share:g}" for share in SHARES))
     tables = {
-        title: texts(columns, points, SHARES, partial(_chosen, found, measure), 0)
+        title: coscheduling.texts(columns, points, SHARES, partial(_chosen, found, measure))
         for measure, title in TABLES.items()
     }
     waits = (f"{w}: {text(_chosen(found, 'response_ms', w, *PAPERS), 0)} ms on average" for w in WORKLOADS)
-    claims = judged(STUDY, USERS, partial(_cases, found), {"local-users-wait": "; ".join(waits)})
+    claims = coscheduling.judged(STUDY, USERS, partial(_cases, found), {"local-users-wait": "; ".join(waits)})
     groups = {f"{w}, MPL {mpl}": (w, mpl) for w, mpl in points}
     names = {f"L = {share:g}": (share, CHOSEN) for share in SHARES}
-    axes = "Workload", "Mean response time (ms)", "Social contract"
+    axes = "Workload and MPL", "Mean response time (ms)", "Social contract"
     title = "Response time of local users"
-    drawing = grouped(title, "response-time", axes, found, "response_ms", groups, names)
+    drawing = coscheduling.grouped(title, "response-time", axes, found, "response_ms", groups, names)
     return STUDY.findings(claims, [drawing], tables, seeds=seeds)
 
 
 def _run(case: tuple[int, str, int, float, str]) -> dict[str, float]:
     seed, workload, mpl, share, variant = case
     cluster = TimeSharedCluster((MEMORY_MB,) * TASKS, SocialContract(share), in_detail=USERS[variant])
-    jobs = jobs_at_once(workload, mpl)
-    return measures(run(cluster.with_local_users(1.0), jobs, POLICIES[NORMAL], {}, seed, inf))
+    cluster = cluster.with_local_users(1.0)
+    return measures(run(cluster, jobs_at_once(workload, mpl), POLICIES[NORMAL], {}, seed, inf))
 
 
 def _estimate(found: GridSamples, measure: str, *point: object) -> Estimate:

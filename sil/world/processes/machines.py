@@ -87,7 +87,10 @@ class ProcessMachines(TimeSharedMachines):
         self.programs.cost_of_each = round(model.sample_each_s * SECOND)
         self._messages = Messages(self.programs, model.event_s, streams.of("daemons"))
         ports = [NodePorts(i, self, self._messages) for i in range(n)]
-        made = [where.daemon(i, DaemonPorts(*[port] * 6), cluster.contract) for i, port in enumerate(ports)]
+        made = [
+            where.daemon(i, DaemonPorts(port, port, port, self.programs, port, port), cluster.contract)
+            for i, port in enumerate(ports)
+        ]
         self._daemons: list[Daemon] = [daemon for daemon in made if daemon is not None]
         self._rows = (
             [self.programs.add_daemon(i, DAEMON_NICE) for i in range(n)] if where.in_user_space else []
@@ -302,12 +305,6 @@ class NodePorts:
 
     def memory_mb(self) -> tuple[float, float]:
         return self._machines.memory_mb[self._node], self._machines.users[self._node].memory_mb
-
-    def set_nice(self, process: int, nice: int) -> None:
-        self._machines.programs.set_nice(process, nice)
-
-    def set_quantum_share(self, process: int, share: float) -> None:
-        self._machines.programs.set_share(process, share)
 
     def stop(self, process: int) -> None:
         self._machines.halt(process, self._node, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil, log2, sqrt
+from math import ceil, floor, log2, sqrt
 from typing import NamedTuple
 
 
@@ -28,8 +28,7 @@ Benchmarks", RNR-94-007 (class A, B); NPB 2.3 (class C)."""
 
 
 def nas_traffic(job_class: str, n_tasks: int) -> Traffic | None:
-    """The mean over the tasks of "MG.A", for example; None for another job, or if the number of tasks is not
-    2, 4, 8, ....
+    """The mean over the tasks of "MG.A", for example; None for another job, or without 2, 4, 8, ... tasks.
 
     Source: the algorithms of NPB 2 (Bailey et al., "The NAS Parallel Benchmarks 2.0", NAS-95-020), as in the
     MPI programs of NPB 2.3 and 3.3, with the warm-up but without preparation and verification. BT and SP need
@@ -45,8 +44,7 @@ def nas_traffic(job_class: str, n_tasks: int) -> Traffic | None:
 
 def _messages(name: str, size: int, iterations: int, p: int) -> Iterator[tuple[float, float]]:
     """Numbers of messages, and bytes of each; a number has 8 bytes, in IS 4 and in FT 16."""
-    halvings, across = int(log2(p)), 2 ** ceil(log2(p) / 2)
-    along = p // across
+    halvings, across, along = int(log2(p)), 2 ** ceil(log2(p) / 2), 2 ** floor(log2(p) / 2)
     if name == "IS":  # sums of 1,024 buckets and 5 tests, numbers of keys, and keys for each other task
         yield (iterations + 1) * halvings, 4 * 1029
         yield (iterations + 1) * (p - 1), 4

@@ -14,9 +14,9 @@ cdef class Programs(SharedCpus):
     cdef readonly double paging
     cdef public double[::1] over
     cdef readonly long[::1] wire_free, n_parallel
-    cdef readonly long[::1] job, step, waiting, paged, burst, wakes, lives, sent, asked, n_arrived
-    cdef readonly long[:, ::1] peer, arrived
-    cdef readonly long[::1] steps, dimensions, unfinished, computes, more, flight, later, on_wire, segments, spins
+    cdef public long[::1] job, step, waiting, paged, burst, wakes, lives, sent, asked, n_arrived
+    cdef public long[:, ::1] peer, arrived
+    cdef public long[::1] steps, dimensions, unfinished, computes, more, flight, later, on_wire, segments, spins
     cdef readonly long n_jobs
     cdef readonly list spare_jobs
     cdef readonly dict members

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from scheduler.core.arrays import MIN_SIZE, Floats2, floats, integers, larger, nones
+from scheduler.core.arrays import MIN_SIZE, Floats2, floats, integers, nones
 from scheduler.coscheduling.core.dynamic_priority import DynamicPriority
 from sil.world.processes.core.codes import (
     ARRIVES,
@@ -24,7 +24,16 @@ from sil.world.processes.core.codes import (
     SOCKET_BYTES,
     WAKES,
 )
-from sil.world.processes.core.shared_cpus import SharedCpus
+from sil.world.processes.core.shared_cpus import SharedCpus, grow
+
+_OF_PROCESSES = (
+    *("job", "step", "waiting", "paged", "burst", "wakes", "lives", "sent", "asked", "n_arrived", "peer"),
+    "arrived",
+)
+_OF_JOBS = (
+    *("steps", "dimensions", "unfinished", "computes", "more", "flight", "later", "on_wire", "segments"),
+    "spins",
+)
 
 
 class Observer(Protocol):
@@ -96,17 +105,8 @@ class Programs(SharedCpus):
         self.period, self.base_cost, self.cost_of_each = 0, 0, 0
 
     def make_room(self) -> None:
-        n = 2 * self.n_rows
+        grow(self, _OF_PROCESSES, 2 * self.n_rows)
         SharedCpus.make_room(self)
-        self.job, self.step, self.waiting = larger(self.job, n), larger(self.step, n), larger(self.waiting, n)
-        self.paged, self.burst, self.wakes = (
-            larger(self.paged, n),
-            larger(self.burst, n),
-            larger(self.wakes, n),
-        )
-        self.lives, self.sent, self.asked = larger(self.lives, n), larger(self.sent, n), larger(self.asked, n)
-        self.n_arrived = larger(self.n_arrived, n)
-        self.peer, self.arrived = larger(self.peer, n), larger(self.arrived, n)
 
     # -- the loop ------------------------------------------------------------------------------------------
 
@@ -180,11 +180,8 @@ class Programs(SharedCpus):
             self.make_room_for_jobs()
         steps, size = program.steps, len(nodes)
         is_cube = size & (size - 1) == 0 and size > 1
-        self.steps[j], self.dimensions[j], self.unfinished[j] = (
-            steps,
-            size.bit_length() - 1 if is_cube else 1,
-            size,
-        )
+        self.steps[j], self.unfinished[j] = steps, size
+        self.dimensions[j] = size.bit_length() - 1 if is_cube else 1
         self.computes[j], self.more[j] = divmod(program.computes, steps)
         self.flight[j], self.later[j] = divmod(program.communicates, steps)
         self.on_wire[j], self.spins[j] = min(program.on_wire, self.flight[j]), program.spins
@@ -205,18 +202,8 @@ class Programs(SharedCpus):
         return j
 
     def make_room_for_jobs(self) -> None:
-        if self.n_jobs <= self.steps.shape[0]:
-            return
-        n = 2 * self.n_jobs
-        self.steps, self.dimensions = larger(self.steps, n), larger(self.dimensions, n)
-        self.unfinished, self.computes = larger(self.unfinished, n), larger(self.computes, n)
-        self.more, self.flight, self.later = (
-            larger(self.more, n),
-            larger(self.flight, n),
-            larger(self.later, n),
-        )
-        self.on_wire, self.segments = larger(self.on_wire, n), larger(self.segments, n)
-        self.spins = larger(self.spins, n)
+        if self.n_jobs > self.steps.shape[0]:
+            grow(self, _OF_JOBS, 2 * self.n_jobs)
 
     def end(self, j: int) -> None:
         """The processes of a job that has ended, or is to end now, leave."""

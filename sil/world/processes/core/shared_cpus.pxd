@@ -12,9 +12,10 @@ cdef class SharedCpus:
     cdef readonly PendingEvents events
     cdef const double[::1] weights
     cdef readonly long[::1] current, last, cached, since, version, ran, first, idle, overhead
-    cdef readonly double[::1] least_virtual, share, virtual
-    cdef readonly long[::1] node, kind, next, state, stopped, nice, counter, left, debt, spinning, spin_left
-    cdef readonly long[::1] used, spun, place
+    cdef readonly double[::1] least_virtual
+    cdef public double[::1] share, virtual
+    cdef public long[::1] node, kind, next, state, stopped, nice, counter, left, debt, spinning, spin_left
+    cdef public long[::1] used, spun, place
     cpdef void make_room(self) except *
     @cython.locals(p=long)
     cpdef long add(self, long node, long kind, long nice, long state) except -1
@@ -22,7 +23,7 @@ cdef class SharedCpus:
     cpdef void remove(self, long p) except *
     cpdef void reuse(self, long p) except *
     cpdef void set_nice(self, long p, long nice) except *
-    cpdef void set_share(self, long p, double share) except *
+    cpdef void set_quantum_share(self, long p, double share) except *
     @cython.locals(n=long)
     cpdef void stop(self, long p) except *
     cpdef void resume(self, long p) except *

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, floats, integers, larger, nones
@@ -22,6 +24,17 @@ from sil.world.processes.core.codes import (
     WEIGHTS,
 )
 from sil.world.processes.core.pending_events import PendingEvents
+
+_OF_PROCESSES = (
+    *("node", "kind", "next", "state", "stopped", "nice", "counter", "left", "debt", "spinning", "spin_left"),
+    *("used", "spun", "place", "share", "virtual"),
+)
+
+
+def grow(owner: object, names: Iterable[str], size: int) -> None:
+    """Replace arrays, the attributes of these names, by larger ones."""
+    for name in names:
+        setattr(owner, name, larger(getattr(owner, name), size))
 
 
 class SharedCpus:
@@ -51,31 +64,12 @@ class SharedCpus:
         n = MIN_SIZE
         self.node, self.kind, self.next, self.state = integers(n), integers(n), integers(n), integers(n)
         self.stopped, self.nice, self.counter = integers(n), integers(n), integers(n)
-        self.left, self.debt, self.spinning, self.spin_left = (
-            integers(n),
-            integers(n),
-            integers(n),
-            integers(n),
-        )
+        self.left, self.debt, self.spinning, self.spin_left = (integers(n) for _ in range(4))
         self.used, self.spun, self.place = integers(n), integers(n), integers(n)
         self.share, self.virtual = floats(n), floats(n)
 
     def make_room(self) -> None:
-        n = 2 * self.n_rows
-        self.node, self.kind, self.next = larger(self.node, n), larger(self.kind, n), larger(self.next, n)
-        self.state, self.stopped, self.nice = (
-            larger(self.state, n),
-            larger(self.stopped, n),
-            larger(self.nice, n),
-        )
-        self.counter, self.left, self.debt = (
-            larger(self.counter, n),
-            larger(self.left, n),
-            larger(self.debt, n),
-        )
-        self.spinning, self.spin_left = larger(self.spinning, n), larger(self.spin_left, n)
-        self.used, self.spun, self.place = larger(self.used, n), larger(self.spun, n), larger(self.place, n)
-        self.share, self.virtual = larger(self.share, n), larger(self.virtual, n)
+        grow(self, _OF_PROCESSES, 2 * self.n_rows)
 
     # -- processes -----------------------------------------------------------------------------------------
 
@@ -123,7 +117,7 @@ class SharedCpus:
         self.nice[p] = nice
         self.reconsider(self.node[p])
 
-    def set_share(self, p: int, share: float) -> None:
+    def set_quantum_share(self, p: int, share: float) -> None:
         """Multiply the base quantum of a process, or its weight, by this."""
         self.account(self.node[p])
         self.share[p] = share
