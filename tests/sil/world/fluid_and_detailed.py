@@ -1,6 +1,7 @@
 """The fluid model of shared nodes against nodes in detail: how far apart, and with which loss the closest.
 
-`python -m tests.sil.world.fluid_and_detailed` prints what sil/settings/measured_coscheduling.toml says.
+`python -m tests.sil.world.fluid_and_detailed` prints the table of
+docs/explanation/how-nodes-are-shared.md.
 """
 
 from __future__ import annotations
@@ -133,5 +134,6 @@ if __name__ == "__main__":
     for coscheduler in Coscheduler:
         if coscheduler is not Coscheduler.NONE:
             values, agreement = measured(coscheduler)
-            print(f"[{coscheduler.value}]  # {agreement.bias:+.1%} on average, {agreement.rms:.1%} rms")
-            print("".join(f"{key} = {value:g}\n" for key, value in asdict(values).items()))
+            cells = " | ".join(f"{value:g}" for value in asdict(values).values())
+            apart = f"{100 * agreement.bias:+.1f} %, {100 * agreement.rms:.1f} %"
+            print(f"| `{coscheduler.value}` | {cells} | {apart} |")
