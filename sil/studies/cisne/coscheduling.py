@@ -109,14 +109,13 @@ def grouped(
     title: str,
     name: str,
     axes: tuple[str, str, str],
-    found: GridSamples,
-    measure: str,
+    mean: Callable[..., float],
     groups: Mapping[str, Point],
     bars_of_each: Mapping[str, Point],
 ) -> Part:
     """A chart of means, with a bar in each group for each value of the last axes; `axes` name x, y, bars."""
     rows = [
-        (group, bar, found.mean(measure, *at, *of))
+        (group, bar, mean(*at, *of))
         for (group, at), (bar, of) in product(groups.items(), bars_of_each.items())
     ]
     return Part(title, bars(rows, *axes), name=name)
@@ -181,7 +180,7 @@ def _makespans(found: GridSamples, where: str) -> Part:
         for variant, (dyn, how) in product((BLOCKING, SPINNING), (("with", WITH), ("without", WITHOUT)))
     }
     title, axes = f"Figure 5: makespan, {where} cluster", ("Workload and MPL", "Makespan (s)", WAITS)
-    return grouped(title, f"figure-5-{where}", axes, found, "makespan_s", groups, names)
+    return grouped(title, f"figure-5-{where}", axes, partial(found.mean, "makespan_s"), groups, names)
 
 
 # -- Section 3.2: the cost of user space -------------------------------------------------------------------
@@ -206,7 +205,8 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     for number, (measure, title) in zip("67", TITLES.items(), strict=True):
         about = f"Figure {number}: {title.lower()}, kernel and user space"
         axes = "Scheduler and cluster", f"{title} (s)", WAITS
-        drawings.append(grouped(about, f"figure-{number}", axes, found, measure, groups, shown_bars))
+        mean = partial(found.mean, measure)
+        drawings.append(grouped(about, f"figure-{number}", axes, mean, groups, shown_bars))
     tables = {"What user space costs (%)": percent}
     return USER_SPACE.findings(_user_space_claims(found), drawings, tables, seeds=seeds)
 

@@ -51,10 +51,10 @@ def response(seeds: int, runner: Runner) -> Findings:
     waits = (f"{w}: {text(_chosen(found, 'response_ms', w, *PAPERS), 0)} ms on average" for w in WORKLOADS)
     claims = coscheduling.judged(STUDY, USERS, partial(_cases, found), {"local-users-wait": "; ".join(waits)})
     groups = {f"{w}, MPL {mpl}": (w, mpl) for w, mpl in points}
-    names = {f"L = {share:g}": (share, CHOSEN) for share in SHARES}
+    names = {f"L = {share:g}": (share,) for share in SHARES}
     axes = "Workload and MPL", "Mean response time (ms)", "Social contract"
-    title = "Response time of local users"
-    drawing = coscheduling.grouped(title, "response-time", axes, found, "response_ms", groups, names)
+    title, mean = "Response time of local users", lambda *at: _chosen(found, "response_ms", *at).mean
+    drawing = coscheduling.grouped(title, "response-time", axes, mean, groups, names)
     return STUDY.findings(claims, [drawing], tables, seeds=seeds)
 
 
