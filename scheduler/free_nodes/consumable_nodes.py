@@ -144,10 +144,8 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         """Whether a job could start now, as far as the limits of the policy are concerned."""
         if self.claims is None:
             return True
-        service, claim = self.claims.service, self.claims.of(Claimant.of(job), request, job.estimate_s)
-        return isinstance(claim, int) and not any(
-            binds and service.exceeds(limit, amount) for limit, amount, binds in service.table(claim)
-        )
+        limits, claim = self.claims.service.limits, self.claims.of(Claimant.of(job), request, job.estimate_s)
+        return isinstance(claim, int) and limits.first_exceeded(claim, False) == NONE
 
     @property
     def reservations(self) -> list[ReservationMade]:

@@ -192,13 +192,13 @@ class Standing:
         """The limit for which job i has to wait, in Slurm's words and in figures; None if it does not."""
         if self._of is None:
             return None
-        service = self._of.service
-        for limit, amount, binds in service.table(service.claim[self._waiting.slot_at(i)]):
+        limits = self._of.service.limits
+        for limit, amount, _, binds in limits.table(limits.claim[self._waiting.slot_at(i)]):
             started = self._started[limit]
-            if binds and service.exceeds(limit, started + amount):
-                used, most = service.used[limit] + started, service.most[limit]
+            if binds and limits.exceeds(limit, started + amount):
+                used = limits.used[limit] + limits.past[limit] + started
                 reason, whose = self._of.reasons[limit]
-                figures = f"{used:,.10g} of {most:,.10g} in use, it adds {amount:,.10g}"
+                figures = f"{used:,.10g} of {limits.most[limit]:,.10g} in use, it adds {amount:,.10g}"
                 return f"it waits for {reason} of {whose}: {figures}"
         return None
 
@@ -215,9 +215,9 @@ class Standing:
     def take(self, i: int) -> None:
         """Count a job that starts."""
         if self._of is not None:
-            service = self._of.service
-            for limit, amount, _ in service.table(service.claim[self._waiting.slot_at(i)]):
-                self._started[limit] += amount
+            limits = self._of.service.limits
+            for limit, _, counted, _ in limits.table(limits.claim[self._waiting.slot_at(i)]):
+                self._started[limit] += counted
 
 
 class ConsumableRoom:

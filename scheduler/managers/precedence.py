@@ -99,10 +99,10 @@ class OfPolicy(Precedence):
         return Preempted(stated.mode or by.mode, stated.grace_s, exempt_s)
 
     def of_waiting(self, state: ConsumableNodes) -> Ints:
-        return self._of_claims[np.asarray(self._claims.service.claim)[state.waiting.slots]]
+        return self._of_claims[np.asarray(self._claims.service.limits.claim)[state.waiting.slots]]
 
     def of(self, state: ConsumableNodes, slot: int) -> int:
-        return int(self._of_claims[self._claims.service.claim[slot]])
+        return int(self._of_claims[self._claims.service.limits.claim[slot]])
 
     @property
     def _of_claims(self) -> Ints:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core.codes import NONE
+from scheduler.core.codes import NONE, NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY
 from scheduler.model import Job
 from scheduler.node_request import Node, Request
 from scheduler.priority.core.fair_share import FairShare
@@ -31,6 +31,11 @@ from scheduler.priority.policy import (
 _WORDS = {"cpu": "Cpu", "mem": "Memory", "node": "Node", "gres/gpu": "GRES", "billing": "Billing"}
 _JOB, _SUBMITTED = "job", "submitted job"
 """What limits of numbers of jobs bound: those that run, and those that wait or run."""
+_MINUTES, _TO_RUN = " Minutes", " RunMinutes"
+"""What limits of TRES-minutes bound, after the name of the TRES."""
+_WALL = f"wall{_MINUTES}"
+_LONGEST_S = 60.0 * (2**32 - 1)
+"""The time limit of a job without one, in Slurm."""
 _OF_SUBMITTED = {
     "QOSGrp": "QOSGrpSubmitJobsLimit",
     "QOSMax": "QOSMaxSubmitJobPerUserLimit",
@@ -54,24 +59,36 @@ class Claimant(NamedTuple):
 
 class _Row(NamedTuple):
     """A limit: Slurm's reason for jobs that wait for it, whose jobs it bounds (empty: each alone), what, and
-    by how much. It `binds` a job unless another one takes its place; the job counts for it in any case."""
+    by how much. It `binds` a job unless another one takes its place; the job counts for it in any case. How
+    much was `used` before the first job?"""
 
     reason: str
     whose: str
     what: str
     most: float
     binds: bool
+    used: float = 0.0
 
 
 def _reason(beginning: str, what: str, end: str = "") -> str:
-    """Slurm's reason for a limit, like QOSMaxCpuPerUserLimit."""
+    """Slurm's reason for a limit, like QOSMaxCpuPerUserLimit or AssocGrpCPURunMinutesLimit."""
     if what == _SUBMITTED:
         return _OF_SUBMITTED[beginning]
     if what == _JOB:
         return f"{beginning}Jobs{end}" + ("" if end == "PerAccount" else "Limit")
-    of_group = beginning.endswith("Grp")
-    word = "Mem" if what == "mem" and (of_group or beginning.startswith("Assoc")) else _WORDS[what]
-    is_old = what in ("cpu", "node") or (what == "mem" and of_group)
+    if what == _WALL:
+        return f"{beginning}WallLimit"
+    name, _, minutes = what.partition(" ")
+    of_group, of_qos = beginning.endswith("Grp"), not beginning.startswith("Assoc")
+    if minutes:
+        word = {"mem": "Memory" if of_qos else "Mem", "cpu": "CPU" if of_group else "Cpu"}.get(
+            name, _WORDS[name]
+        )
+        if end in ("PerUser", "PerAccount"):
+            return f"Max{word}RunMins{end}"
+        return f"{beginning}{word}{minutes}{end}" + ("Limit" if name == "cpu" else "")
+    word = "Mem" if name == "mem" and (of_group or not of_qos) else _WORDS[name]
+    is_old = name in ("cpu", "node") or (name == "mem" and of_group)
     return f"{beginning}{word}{end}" + ("Limit" if is_old and end != "PerAccount" else "")
 
 
@@ -144,10 +161,11 @@ class Shares:
 
 
 class _OfRequest(NamedTuple):
-    """What depends on the request: amounts of TRES, the weighted factors, the partition's name and policy;
-    and the claims with this request so far."""
+    """What depends on the request: amounts of TRES, the time limit if these are of minutes, the weighted
+    factors, the partition's name and policy; and the claims with this request so far."""
 
     tres: Mapping[str, float]
+    limit_s: float
     factors: Mapping[str, float]
     within: str
     partition: PartitionPolicy
@@ -187,6 +205,11 @@ class Claims:
         self._how = how = policy.multifactor or Multifactor(period_s=86_400.0)
         age, fair_share = how.weights.age, how.weights.fair_share
         self.service = ByPolicy(self.shares.fair_share(how), age, how.max_age_s, fair_share)
+        bounded = [
+            x for each in (*policy.associations, *policy.qualities.values()) for x in vars(each).values()
+        ]
+        has_minutes = any(isinstance(x, ResourceLimits) and (x.minutes or x.minutes_to_run) for x in bounded)
+        self._by_time = how.relative_to_time or (has_minutes and "limits" in policy.enforces)
         self._cpus = sum(node.cores for node in nodes)
         self._max_assoc = max((each.priority for each in policy.associations), default=0)
         self._max_qos = max((each.priority for each in policy.qualities.values()), default=0)
@@ -233,8 +256,8 @@ class Claims:
         }
 
     def _request(self, request: Request, limit_s: float | None) -> _OfRequest:
-        """The same of equal requests; their time limits count only in sizes by time."""
-        key = request.specification, request.chunks, limit_s if self._how.relative_to_time else None
+        """The same of equal requests; their time limits count only in sizes by time, and in minutes."""
+        key = request.specification, request.chunks, limit_s if self._by_time else None
         if key not in self._of_request:
             self._of_request[key] = self._requested(request, limit_s)
         return self._of_request[key]
@@ -244,17 +267,22 @@ class Claims:
         if claimant.refusal:
             return claimant.refusal
         for row in claimant.rows:
-            if row.binds and tres.get(row.what, 0.0) > row.most:
+            amount = tres.get(row.what, 0.0)
+            waits_for_use = row.whose and self._bounds(row) == USED and row.most
+            if row.binds and amount > row.most and not waits_for_use:
                 if not row.most:
                     return f"{row.reason} is 0{f' for {row.whose}' if row.whose else ''}"
-                return f"{row.reason}: it requests {tres[row.what]:,.10g}, above {row.most:,.10g}"
+                return f"{row.reason}: it requests {amount:,.10g}, above {row.most:,.10g}"
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
-        claim = self.service.add_claim(claimant.association, fixed, rate, requested.partition.tier)
+        decays = self.policy.multifactor is not None  # otherwise Slurm counts minutes until a run ends
+        limits = self.service.limits
+        claim = limits.add_claim(claimant.usage_factor, requested.limit_s if decays else inf)
+        self.service.describe(claim, claimant.association, fixed, rate, requested.partition.tier)
         self.where.append((requested.within, claimant.qos))
         for row in claimant.rows:
             if row.whose:
-                self.service.add_row(self._limit(row), tres.get(row.what, 0.0), row.binds)
+                limits.add_row(self._limit(row), tres.get(row.what, 0.0), row.binds)
         return claim
 
     def refusing(self, claim: int) -> int | None:
@@ -266,14 +294,24 @@ class Claims:
     def refusal(self, job: int, limit: int) -> str:
         """Why a limit of submitted jobs refuses a job."""
         reason, whose = self.reasons[limit]
-        return f"job {job} is rejected: {reason} of {whose} is {self.service.most[limit]:,.10g}"
+        return f"job {job} is rejected: {reason} of {whose} is {self.service.limits.most[limit]:,.10g}"
 
     def _limit(self, row: _Row) -> int:
         key = row.reason, row.whose
         if key not in self._limit_of:
-            self._limit_of[key] = self.service.add_limit(row.most, row.what == _SUBMITTED)
+            self._limit_of[key] = self.service.limits.add(row.most, self._bounds(row), row.used)
             self.reasons.append(key)
         return self._limit_of[key]
+
+    def _bounds(self, row: _Row) -> int:
+        """What the limit of a row bounds, as compiled code has it."""
+        if row.what.endswith(_TO_RUN):
+            return TO_RUN
+        if not row.what.endswith(_MINUTES):
+            return SUBMITTED if row.what == _SUBMITTED else NOW
+        if "safe" not in self.policy.enforces:
+            return USED
+        return WALL_SAFELY if row.what == _WALL else USED_SAFELY
 
     def _normalised(self, value: float, most: float, kind: str) -> float:
         return value if kind in self._how.not_normalised else value / most if most else 0.0
@@ -299,8 +337,10 @@ class Claims:
         if "limits" in self.policy.enforces:
             names = dict.fromkeys((qos_of_partition, who.qos))
             qualities = [known[name] for name in names if name in known]
-            # Slurm looks at numbers of jobs before it selects nodes, and at resources afterwards.
-            rows = sorted(_rows(who, qualities, above), key=lambda row: row.what != _JOB)
+            # Slurm looks at numbers of jobs and wall time before it selects nodes, at resources afterwards.
+            rows = sorted(_rows(who, qualities, above), key=lambda row: row.what not in (_JOB, _WALL))
+            if not quality.usage_factor:  # such jobs use no minutes, and wait for none
+                rows = [row for row in rows if not (row.whose and row.what.endswith("Minutes"))]
             for whose, each in _of_one_job(qualities, above):
                 if each.wall_s is not None and wall[0] == inf:
                     wall = each.wall_s, f"{whose}MaxWallDurationPerJobLimit"
@@ -358,7 +398,10 @@ class Claims:
             "partition": weights.partition * job_factor,
             "tres": of_tres,
         }
-        return _OfRequest(tres, factors, within, partition, {})
+        limit_s = max(_LONGEST_S if limit_s is None else limit_s, 60.0)
+        for name, amount in {**tres, "wall": 1.0}.items():
+            tres[f"{name}{_MINUTES}"] = tres[f"{name}{_TO_RUN}"] = amount * limit_s / 60
+        return _OfRequest(tres, limit_s, factors, within, partition, {})
 
     def _of_nodes(self, within: str) -> dict[str, float]:
         """The amounts of TRES of the nodes of a partition."""
@@ -401,7 +444,9 @@ def _rows(
         yield from _of(quality.of_account, "Max", "PerAccount", f"{of} and account {account}", stated)
         yield from _of(quality.of_user, "QOSMax", "PerUser", f"{of} and user {who.user}", stated)
     for each in above:
-        yield from _of(each.group, "AssocGrp", "", _named(each), set(stated))
+        used = {f"{name}{_MINUTES}": minutes for name, minutes in each.used.items()}
+        for row in _of(each.group, "AssocGrp", "", _named(each), set(stated)):
+            yield row._replace(used=used.get(row.what, 0.0))
     for what in (_SUBMITTED, _JOB):  # the nearest limit counts, for each association below it
         numbers = (each.own.submitted if what == _SUBMITTED else each.own.running for each in above)
         most = next((number for number in numbers if number is not None), None)
@@ -421,7 +466,9 @@ def _of(
 ) -> Iterator[_Row]:
     """Limits, which bind unless `stated` has others for the same."""
     of_jobs = {_SUBMITTED: limits.submitted, _JOB: limits.running}
-    for what, most in (*of_jobs.items(), *limits.tres.items()):
+    minutes = ((f"{name}{_MINUTES}", most) for name, most in limits.minutes.items())
+    to_run = ((f"{name}{_TO_RUN}", most) for name, most in limits.minutes_to_run.items())
+    for what, most in (*of_jobs.items(), *minutes, *limits.tres.items(), *to_run):
         if most is not None:
             key = end or "Grp", what
             yield _Row(_reason(beginning, what, end), whose, what, most, key not in stated)

@@ -25,13 +25,16 @@ class ResourceLimits:
     """What runs or is submitted at a time, at most; None and missing names = no limit.
 
     `tres` bounds amounts of TRES, `running` the jobs that run, `submitted` those that wait or run, `wall_s`
-    the time limit of one job.
+    the time limit of one job. Of TRES-minutes, `minutes` bounds those of a job, or those that were used and
+    decay (as "wall": of run time), and `minutes_to_run` those that runs have left by their time limits.
     """
 
     tres: Mapping[str, float] = field(default_factory=dict)
     running: int | None = None
     submitted: int | None = None
     wall_s: float | None = None
+    minutes: Mapping[str, float] = field(default_factory=dict)
+    minutes_to_run: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Association:
     * `job`: limits of one job (`MaxTRESPerJob`, `MaxWall`).
     * `qos`: the names that its jobs may have, the first by default; empty = any.
     * `usage`: weighted TRES-seconds before the first job; of an account, without those of associations below.
+    * `used`: the TRES-minutes before the first job, for limits; of an account, with those of all below it.
     """
 
     account: str
@@ -58,6 +62,7 @@ class Association:
     job: ResourceLimits = field(default_factory=ResourceLimits)
     qos: tuple[str, ...] = ()
     usage: float = 0.0
+    used: Mapping[str, float] = field(default_factory=dict)
 
 
 class PreemptMode(StrEnum):
@@ -218,7 +223,7 @@ class SitePolicy:
     """The policy of a site. Without `multifactor`, jobs are served in order of arrival.
 
     Of the `associations` of a user, the first is that of jobs that name no account.
-    `enforces`: those of `associations`, `limits` and `qos` that Slurm enforces.
+    `enforces`: those of `associations`, `limits`, `qos` and `safe` that Slurm enforces.
     """
 
     multifactor: Multifactor | None = None

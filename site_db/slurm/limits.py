@@ -16,9 +16,13 @@ from site_db.slurm.values import NotModelled, PolicySetting, amount
 
 _OF_BOTH = {
     "GrpTRES": ("group", "tres"),
+    "GrpTRESMins": ("group", "minutes"),
+    "GrpTRESRunMins": ("group", "minutes_to_run"),
+    "GrpWall": ("group", "minutes"),
     "GrpJobs": ("group", "running"),
     "GrpSubmitJobs": ("group", "submitted"),
     "MaxTRESPerJob": ("job", "tres"),
+    "MaxTRESMinsPerJob": ("job", "minutes"),
     "MaxWallDurationPerJob": ("job", "wall_s"),
     "Priority": ("", "priority"),
 }
@@ -36,6 +40,8 @@ OF_QUALITIES = {
     "MaxJobsPerAccount": ("of_account", "running"),
     "MaxSubmitJobsPerAccount": ("of_account", "submitted"),
     "MaxTRESPerAccount": ("of_account", "tres"),
+    **dict.fromkeys(("MaxTRESRunMins", "MaxTRESRunMinsPerUser"), ("of_user", "minutes_to_run")),
+    "MaxTRESRunMinsPerAccount": ("of_account", "minutes_to_run"),
     "UsageFactor": ("", "usage_factor"),
     "Preempt": ("", "preempts"),
     "PreemptMode": ("preempted", "mode"),
@@ -43,13 +49,8 @@ OF_QUALITIES = {
     "GraceTime": ("preempted", "grace_s"),
 }
 """Where the settings belong: to which limits, or to what is limited itself, and there to which value."""
-_OVER_TIME = (
-    *("GrpTRESMins", "GrpTRESRunMins", "GrpWall", "MaxTRESMinsPerJob", "MaxTRESRunMins"),
-    *("MaxTRESRunMinsPerUser", "MaxTRESRunMinsPerAccount"),
-)
 _ACCRUING = ("GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePerUser", "MaxJobsAccruePerAccount")
 _OTHER = {
-    **dict.fromkeys(_OVER_TIME, "usage over time has no limits"),
     **dict.fromkeys(_ACCRUING, "the number of jobs that age has no limits"),
     "Flags": "a QOS has no flags here",
     "LimitFactor": "limits are as they are stated",
@@ -62,7 +63,7 @@ _OTHER = {
 _READ_ELSEWHERE = ("DefaultAccount", "DefaultQOS", "Partition", "QOS")
 _WITHOUT_EFFECT = (
     *("AdminLevel", "Classification", "Comment", "Coordinator", "DefaultWCKey", "Description"),
-    *("Organization", "WCKeys"),
+    *("MaxTRESRunMins", "Organization", "WCKeys"),  # in Slurm, MaxTRESRunMins bounds nothing but a QOS
 )
 _SHORTER = {
     "durationperjob": "", "perjob": "", "pj": "", "peruser": "pu", "peraccount": "pa", "peracct": "pa",
@@ -135,7 +136,9 @@ def said(
 
 
 def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignored: NotModelled) -> Any:
-    if what == "tres":
+    if setting.key == "GrpWall":
+        return {**before, "wall": setting.time_s / 60}
+    if what in ("tres", "minutes", "minutes_to_run"):
         return {**before, **setting.tres(amount, ignored)}
     if what == "wall_s":
         return None if (time_s := setting.time_s) == inf else time_s
@@ -163,4 +166,5 @@ def inherited(own: ResourceLimits, above: ResourceLimits) -> ResourceLimits:
         above.running if own.running is None else own.running,
         above.submitted if own.submitted is None else own.submitted,
         above.wall_s if own.wall_s is None else own.wall_s,
+        {**above.minutes, **own.minutes},
     )

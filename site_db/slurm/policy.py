@@ -15,7 +15,7 @@ from site_db.slurm.limits import OF_ASSOCIATIONS, OF_QUALITIES, inherited, said,
 from site_db.slurm.lines import Line
 from site_db.slurm.priorities import read_priorities
 from site_db.slurm.sacctmgr import Form, dump_lines, form_of, qualities, table_lines
-from site_db.slurm.values import NotModelled, PolicySetting
+from site_db.slurm.values import NotModelled, PolicySetting, amount
 
 
 def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes: bool = False) -> SitePolicy:
@@ -57,6 +57,16 @@ def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes
     tree.add_root()
     if shares is not None:
         tree.add_usage(shares)
+    groups = [*(each.group for each in tree.all), *(each.group for each in known.values())]
+    if (
+        any(group.minutes for group in groups)
+        and "limits" in policy.enforces
+        and "safe" not in policy.enforces
+    ):
+        ignored.others.append(
+            "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
+            "these, unless AccountingStorageEnforce has safe"
+        )
     return replace(policy, associations=tree.all, qualities=known, notes=ignored.sentences)
 
 
@@ -190,10 +200,13 @@ class _Tree:
         own = defaultdict[_Key, float](float)
         for line in table_lines(path, "Account", "account", Form.SHARES):
             account, user = line.pairs[0].value.lower(), line.get("user")
-            usage = PolicySetting(line, f"{account}, {user or 'all users'}", "RawUsage", line.get("rawusage"))
+            of, used = f"{account}, {user or 'all users'}", line.get("grptresraw")
+            usage = PolicySetting(line, of, "RawUsage", line.get("rawusage"))
             if (one := self.found.get((account, user))) is not None:
                 own[account, user] += usage.factor
                 own[one.parent, ""] -= usage.factor
+                minutes = PolicySetting(line, of, "GrpTRESRaw", used).tres(amount, self.ignored)
+                self.found[account, user] = replace(one, used=minutes)
             elif usage.factor:
                 self.ignored.add(usage, "the associations do not have it")
         for key in own.keys() & self.found.keys():

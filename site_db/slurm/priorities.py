@@ -71,12 +71,13 @@ _FLAGS = (*_NOT_NORMALISED, "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME
 _ENFORCED = {
     **dict.fromkeys(("0", "none", "nojobs", "nosteps"), ()),
     **dict.fromkeys(("1", "associations", "wckeys"), ("associations",)),
-    **dict.fromkeys(("2", "limits", "safe"), ("associations", "limits")),
+    **dict.fromkeys(("2", "limits"), ("associations", "limits")),
+    "safe": ("associations", "limits", "safe"),
     "qos": ("associations", "qos"),
-    "all": ("associations", "limits", "qos"),
+    "all": ("associations", "limits", "qos", "safe"),
 }
 """What each word of AccountingStorageEnforce enforces."""
-_OTHER_WORDS = {"safe": "usage over time has no limits", "wckeys": "there are no WCKeys"}
+_OTHER_WORDS = {"wckeys": "there are no WCKeys"}
 _OTHER_PARAMETERS = {
     **dict.fromkeys(("reorder_count", "strict_order"), "as few runs are stopped as suffice, in order"),
     **dict.fromkeys(

@@ -113,7 +113,7 @@ class OnNodes(Queue):
     def nothing_fits(self) -> bool:
         for x in range(self.n_waiting):
             slot = self.in_order[x]
-            if self.nodes.fits_now(self.kind[slot], self.chunks[slot]) and self.service.reached(slot) == NONE:
+            if self.nodes.fits_now(self.kind[slot], self.chunks[slot]) and not self.service.is_held(slot):
                 return False
         return True
 

@@ -1,4 +1,5 @@
 cimport cython
+from scheduler.priority.core.limits cimport LimitUse
 
 cdef double inf, DECAY, MIN_SCALE
 cdef long NONE
@@ -9,6 +10,7 @@ cdef class FairShare:
     cdef readonly double[::1] norm, of_all, usage, factor, level, effective
     cdef readonly Py_ssize_t n, n_users, n_running
     cdef readonly double scale, decay, last_s
+    cdef readonly LimitUse limits
     cdef public double dampening, origin_s, period_s
     cdef public bint is_tree
     cdef long[::1] running, place, association, first_below, below
@@ -20,6 +22,7 @@ cdef class FairShare:
     cdef double[::1] used_last
     cdef void order_below(self) except *
     cpdef double next_s(self) noexcept
+    @cython.locals(took_s=double, decayed_s=double)
     cdef double used_since(self, Py_ssize_t slot, double now_s) noexcept
     cdef void add(self, long a, double used) noexcept
     @cython.locals(n=Py_ssize_t)

@@ -12,6 +12,7 @@ import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, Floats, Ints, floats, integers, larger
 from scheduler.core.codes import NONE
+from scheduler.priority.core.limits import LimitUse
 
 MIN_SCALE = 1e-200
 """Usage is multiplied out before the common factor of decay is smaller."""
@@ -27,6 +28,7 @@ class FairShare:
     * `usage` of an association and all below it; times `scale`, which stands for all decay so far.
     * By slot of a run: its association, usage by second, and until when that was added, as rows `running`.
     * Of runs that have ended since the last calculation: `used_by` associations, how much they `used_last`.
+    * `limits`: what runs use counts for these, too.
     """
 
     def __init__(self, tree: Ints, norm: Floats, of_all: Floats, usage: Floats, half_life_s: float) -> None:
@@ -46,6 +48,7 @@ class FairShare:
         self.first_below, self.below = integers(self.n + 1), integers(self.n)
         self.rank, self.untied_rank, self.is_ranked = 0, 0, False
         self.n_ended, self.used_by, self.used_last = 0, integers(MIN_SIZE), floats(MIN_SIZE)
+        self.limits = LimitUse()
         self.order_below()
 
     def order_below(self) -> None:
@@ -66,9 +69,11 @@ class FairShare:
         return self.origin_s if self.last_s == -inf else self.last_s + self.period_s
 
     def used_since(self, slot: int, now_s: float) -> float:
-        """The usage of a run since the last calculation."""
+        """Count for limits what a run used since the last calculation. Returns its usage."""
         took_s = max(now_s - max(self.since_s[slot], self.last_s), 0.0)
-        return self.rate[slot] * took_s * self.decay**took_s
+        decayed_s = took_s * self.decay**took_s
+        self.limits.runs(slot, took_s, decayed_s)
+        return self.rate[slot] * decayed_s
 
     def add(self, a: int, used: float) -> None:
         """Add usage to an association and all above it."""
@@ -123,6 +128,7 @@ class FairShare:
             return
         self.is_ranked = False
         self.scale *= self.decay ** (now_s - self.last_s)
+        self.limits.decay(self.decay ** (now_s - self.last_s))
         if self.scale < MIN_SCALE:
             for a in range(self.n):
                 self.usage[a] *= self.scale

@@ -29,7 +29,7 @@ def claims(
     partition_qos: Any = None,
     accounts: Any = None,
     users: Any = None,
-    enforces: str = "limits",
+    enforces: tuple[str, ...] = ("limits",),
 ) -> Claims:
     """Users ann and bob are in account a, which is in account b."""
     qualities: Any = {
@@ -42,7 +42,7 @@ def claims(
         *(Association("a", name, "a", **(users or {})) for name in ("ann", "bob")),
     )
     partitions = {"p": PartitionPolicy(qos="of p")}
-    return Claims(SitePolicy(None, tree, qualities, partitions, (enforces,)), NODES)
+    return Claims(SitePolicy(None, tree, qualities, partitions, enforces), NODES)
 
 
 def reason(site: Claims, *who: Claimant) -> str | None:
@@ -52,15 +52,20 @@ def reason(site: Claims, *who: Claimant) -> str | None:
         found = site.of(each, JOB, 3_600.0)
         if isinstance(found, str):
             return found.partition(":")[0]
-        rows = site.service.table(found)
-        more = [(limit, used[limit] + amount) for limit, amount, binds in rows if binds]
-        reached = [limit for limit, amount in more if site.service.exceeds(limit, amount)]
-        used.update({limit: int(amount) for limit, amount, _ in rows})
+        rows = site.service.limits.table(found)
+        more = [(limit, used[limit] + amount) for limit, amount, _, binds in rows if binds]
+        reached = [limit for limit, amount in more if site.service.limits.exceeds(limit, amount)]
+        used.update({limit: int(counted) for limit, _, counted, _ in rows})
     return site.reasons[reached[0]][0] if reached else None
 
 
 CPUS, JOBS, MEMORY = ResourceLimits({"cpu": 6}), ResourceLimits(running=1), ResourceLimits({"mem": 1_500})
 NOT_ONE, SHORT = ResourceLimits({"cpu": 3}), ResourceLimits(wall_s=1_800.0)
+TO_RUN = ResourceLimits(minutes_to_run={"cpu": 479})  # the job has 240 minutes of CPUs
+
+
+def minutes(name: str, most: float) -> ResourceLimits:
+    return ResourceLimits(minutes={name: most})
 
 
 @pytest.mark.parametrize(
@@ -83,6 +88,17 @@ NOT_ONE, SHORT = ResourceLimits({"cpu": 3}), ResourceLimits(wall_s=1_800.0)
         ("accounts", "own", JOBS, "AssocMaxJobsLimit"),
         ("users", "job", NOT_ONE, "AssocMaxCpuPerJobLimit"),
         ("users", "job", SHORT, "AssocMaxWallDurationPerJobLimit"),
+        ("job_qos", "group", TO_RUN, "QOSGrpCPURunMinutesLimit"),
+        ("job_qos", "of_user", TO_RUN, "MaxCpuRunMinsPerUser"),
+        ("job_qos", "of_account", TO_RUN, "MaxCpuRunMinsPerAccount"),
+        ("accounts", "group", TO_RUN, "AssocGrpCPURunMinutesLimit"),
+        ("accounts", "group", ResourceLimits(minutes_to_run={"mem": 119_000}), "AssocGrpMemRunMinutes"),
+        ("job_qos", "group", minutes("mem", 0), "QOSGrpMemoryMinutes is 0 for QOS q"),
+        ("accounts", "group", minutes("billing", 0), "AssocGrpBillingMinutes is 0 for account b"),
+        ("accounts", "group", minutes("wall", 0), "AssocGrpWallLimit is 0 for account b"),
+        ("job_qos", "job", minutes("cpu", 239), "QOSMaxCpuMinutesPerJobLimit"),
+        ("job_qos", "job", minutes("mem", 59_000), "QOSMaxMemoryMinutesPerJob"),
+        ("users", "job", minutes("node", 59), "AssocMaxNodeMinutesPerJob"),
     ],
 )
 def test_each_limit_has_slurms_reason_and_counts_only_if_limits_are_enforced(
@@ -90,7 +106,7 @@ def test_each_limit_has_slurms_reason_and_counts_only_if_limits_are_enforced(
 ) -> None:
     policy: Any = {of: {what: limits}}
     assert reason(claims(**policy), ANN, ANN) == expected
-    assert reason(claims(**policy, enforces="associations"), ANN, ANN) is None
+    assert reason(claims(**policy, enforces=("associations",)), ANN, ANN) is None
 
 
 @pytest.mark.parametrize(("what", "waits"), [("of_user", None), ("of_account", "MaxJobsPerAccount")])
@@ -188,7 +204,7 @@ def test_of_several_partitions_the_best_counts() -> None:
 def test_without_an_association_the_users_default_account_counts_unless_associations_are_enforced() -> None:
     other = ANN._replace(account="elsewhere")
     assert reason(claims(users={"own": JOBS}), other, ANN) == "AssocMaxJobsLimit"
-    assert reason(claims(enforces="associations"), other) == "InvalidAccount"
+    assert reason(claims(enforces=("associations",)), other) == "InvalidAccount"
 
 
 def test_the_size_of_a_job_with_all_nodes_is_one_and_relative_to_time_in_one_minute() -> None:

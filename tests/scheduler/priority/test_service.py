@@ -24,12 +24,18 @@ NODES = [Node(cores=16, memory_mib=0, partitions=frozenset({"p", "q"}))]
 PERIOD_S = 60.0
 
 
-def site(limits: ResourceLimits, more: ResourceLimits | None = None, **weights: Any) -> Claims:
+def site(
+    limits: ResourceLimits,
+    more: ResourceLimits | None = None,
+    enforces: tuple[str, ...] = ("limits",),
+    half_life_s: float = 7 * 86_400.0,
+    **weights: Any,
+) -> Claims:
     """One account with users, whose jobs all have the limits together; those of QOS "high" have others."""
-    how = Multifactor(Weights(**weights), max_age_s=1_000.0, period_s=PERIOD_S)
+    how = Multifactor(Weights(**weights), half_life_s, max_age_s=1_000.0, period_s=PERIOD_S)
     high = {} if more is None else {"high": QualityOfService("high", group=more, priority=5)}
     tree = (Association("a", group=limits), *(Association("a", name, "a") for name in ("ann", "bob")))
-    return Claims(SitePolicy(how, tree, high, {"q": PartitionPolicy(tier=2)}, ("limits",)), NODES)
+    return Claims(SitePolicy(how, tree, high, {"q": PartitionPolicy(tier=2)}, enforces), NODES)
 
 
 def arrives(
@@ -54,8 +60,8 @@ def starts(claims: Claims, slot: int, at_s: float = 0.0) -> bool:
 
 
 def ends(claims: Claims, slot: int, at_s: float) -> None:
-    claims.service.take(slot, -1)
     claims.service.ends(slot, at_s)
+    claims.service.take(slot, -1)
 
 
 def test_jobs_wait_for_a_limit_until_runs_have_ended() -> None:
@@ -80,6 +86,46 @@ def test_a_limit_of_submitted_jobs_counts_those_that_wait_and_run_and_lets_none_
     ends(claims, 0, 30.0)
     assert arrives(claims, 2)
     assert [starts(claims, slot) for slot in (1, 2)] == [True, True]
+
+
+def test_what_runs_have_left_by_their_time_limits_counts_from_calculation_to_calculation() -> None:
+    claims = site(ResourceLimits(minutes_to_run={"cpu": 75}))  # each of the jobs has 40 minutes of CPUs
+    assert [arrives(claims, slot) for slot in range(3)] == [True] * 3
+    assert [starts(claims, slot) for slot in range(2)] == [True, False]
+    claims.service.calculate(60.0)  # 36 are left
+    assert not starts(claims, 1)
+    claims.service.calculate(119.0)
+    assert not starts(claims, 1)
+    claims.service.calculate(120.0)  # 32
+    assert starts(claims, 1, 120.0)
+    ends(claims, 0, 130.0)
+    assert claims.service.limits.used[0] == pytest.approx(40.0)
+    ends(claims, 1, 1_000.0)
+    assert claims.service.limits.used[0] == pytest.approx(0.0)
+
+
+def test_what_was_used_decays_and_lets_jobs_start_until_it_has_reached_its_limit() -> None:
+    claims = site(ResourceLimits(minutes={"cpu": 4}), half_life_s=600.0)
+    assert [arrives(claims, slot) for slot in range(3)] == [True] * 3
+    assert [starts(claims, slot) for slot in range(2)] == [True, True]
+    claims.service.calculate(60.0)  # 2 jobs * 4 CPUs * 1 minute, of which some decays
+    assert not starts(claims, 2)
+    for slot in range(2):
+        ends(claims, slot, 60.0)
+    claims.service.calculate(540.0)
+    assert not starts(claims, 2)
+    claims.service.calculate(600.0)
+    assert starts(claims, 2)
+
+
+def test_safely_a_job_starts_only_if_what_runs_and_its_time_limit_will_not_exceed_the_limit() -> None:
+    claims = site(ResourceLimits(minutes={"cpu": 90}), enforces=("limits", "safe"), half_life_s=float("inf"))
+    assert [arrives(claims, slot) for slot in range(3)] == [True] * 3
+    assert [starts(claims, slot) for slot in range(3)] == [True, True, False]
+    ends(claims, 0, 150.0)  # used 10 of its 40 minutes
+    assert starts(claims, 2, 150.0)
+    used, past = claims.service.limits.used, claims.service.limits.past
+    assert (round(used[0]), round(past[0])) == (40 - 8 + 40, 10 + 8)
 
 
 def test_a_job_that_a_limit_does_not_bind_counts_for_it() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from scheduler.priority import claims
-from scheduler.priority.core import fair_share, service
+from scheduler.priority.core import fair_share, limits, service
 from tests.scheduler.priority import test_fair_share as shares
 from tests.scheduler.priority import test_service as served
 
@@ -24,6 +24,11 @@ OF_PRIORITIES = (
     served.test_a_priority_is_the_sum_of_the_factors_within_slurms_bounds_and_a_higher_tier_comes_first
 )
 OF_PERIODS = served.test_priorities_change_with_each_period_and_with_what_was_used
+OF_RUN_MINUTES, OF_MINUTES, OF_SAFETY = (
+    served.test_what_runs_have_left_by_their_time_limits_counts_from_calculation_to_calculation,
+    served.test_what_was_used_decays_and_lets_jobs_start_until_it_has_reached_its_limit,
+    served.test_safely_a_job_starts_only_if_what_runs_and_its_time_limit_will_not_exceed_the_limit,
+)
 OF_MANY = served.test_more_jobs_and_limits_than_there_is_room_for_at_first_are_kept
 Fault = tuple[str, str, Callable[..., None]]
 FAULTS: dict[ModuleType, dict[str, Fault]] = {
@@ -42,39 +47,34 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
             shares.test_all_below_a_better_account_come_before_all_below_a_worse_one,
         ),
     },
-    service: {
+    limits: {
         "a limit may be exceeded by a job": (
-            "self.used[limit] + more > self.most[limit]",
-            "self.used[limit] > self.most[limit]",
+            "return self.used[limit] + more >",
+            "return self.used[limit] >",
             OF_WAITS,
         ),
         "a limit cannot be used up": (
-            "+ more > self.most[limit] * (1.0 + ROUNDING)",
-            "+ more >= self.most[limit]",
+            "return self.used[limit] + more > self.most[limit] * (1.0 + ROUNDING)",
+            "return self.used[limit] + more >= self.most[limit]",
             served.test_a_limit_may_be_used_up_to_the_last_bit,
         ),
-        "a job counts once, whatever it uses": ("sign * self.amount[x]", "sign", OF_WAITS),
-        "runs count for ever": ("sign * self.amount[x]", "abs(sign) * self.amount[x]", OF_WAITS),
+        "a job counts once, whatever it uses": ("sign * self.counted(x, claim) * part", "sign", OF_WAITS),
+        "runs count for ever": ("+= sign *", "+= abs(sign) *", OF_WAITS),
         "only the first limit counts": ("if self.exceeds(limit, self.amount[x]):", "if False:", OF_WAITS),
         "limits of submitted jobs let jobs wait": (
-            "not self.binds[x] or self.of_submitted[limit] != of_submitted",
+            "not self.binds[x] or (self.bounds[limit] == SUBMITTED) != of_submitted",
             "not self.binds[x]",
             OF_SUBMITTED,
         ),
-        "jobs are not counted when they arrive": (
-            "self.count(self.next_claim, True, 1)",
-            "pass",
-            OF_SUBMITTED,
-        ),
-        "submitted jobs count for ever": ("self.count(self.claim[slot], True, -1)", "pass", OF_SUBMITTED),
+        "jobs are not counted when they arrive": ("self.count(slot, True, 1)", "pass", OF_SUBMITTED),
         "a limit binds all that count for it": (
             "not self.binds[x] or ",
             "",
             served.test_a_job_that_a_limit_does_not_bind_counts_for_it,
         ),
         "a job counts only where it is bound": (
-            "if self.of_submitted[self.limit[x]] == of_submitted:",
-            "if self.binds[x] and self.of_submitted[self.limit[x]] == of_submitted:",
+            "if (bounds == SUBMITTED) == of_submitted:",
+            "if self.binds[x] and (bounds == SUBMITTED) == of_submitted:",
             served.test_a_job_that_a_limit_does_not_bind_counts_for_it,
         ),
         "rows of claims are lost": ("self.first_row[self.n_claims] = n + 1", "pass", OF_WAITS),
@@ -84,7 +84,16 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
             OF_MANY,
         ),
         "slots of jobs are not kept when there are many": ("larger(self.claim, n)", "integers(n)", OF_MANY),
-        "tiers do not count": ("(self.tier[self.claim[slot]] << 32) +", "", OF_PRIORITIES),
+        "all minutes of a run are left until its end": ("self.left[slot] -= passed", "pass", OF_RUN_MINUTES),
+        "the minutes left are not counted down": ("self.used[limit] -= passed", "passed", OF_RUN_MINUTES),
+        "what was used does not decay": ("self.past[limit] *= by", "pass", OF_MINUTES),
+        "what is to run is used": ("return bounds != USED and past", "return past", OF_MINUTES),
+        "what runs is not safe": ("past + used + more >", "past + more >", OF_SAFETY),
+        "what was used is forgotten": ("self.past[limit] += used", "used", OF_MINUTES),
+    },
+    service: {
+        "submitted jobs count for ever": ("self.limits.count(slot, True, -1)", "pass", OF_SUBMITTED),
+        "tiers do not count": ("(self.tier[self.limits.claim[slot]] << 32) +", "", OF_PRIORITIES),
         "age counts beyond its maximum": (
             " / self.max_age_s, 1.0)",
             " / self.max_age_s, 9.0)",
@@ -117,17 +126,23 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
 def test_a_fault_is_found_and_without_one_the_plain_kernel_passes(
     kernel: ModuleType, fault: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = Path(kernel.__file__ or "").with_name(f"{kernel.__name__.rpartition('.')[2]}.py")
-    text, faults = source.read_text(), FAULTS[kernel]
-    if fault is not None:
-        right, wrong, _ = faults[fault]
-        assert text.count(right) == 1
-        text = text.replace(right, wrong)
-    module = ModuleType("kernel")
-    exec(compile(text, str(source), "exec"), module.__dict__)
+    plain: dict[str, object] = {}
+    for module in (limits, fair_share, service):
+        source = Path(module.__file__ or "").with_name(f"{module.__name__.rpartition('.')[2]}.py")
+        text = source.read_text()
+        if module is kernel and fault is not None:
+            right, wrong, _ = FAULTS[kernel][fault]
+            assert text.count(right) == 1
+            text = text.replace(right, wrong)
+        code = ModuleType("kernel")
+        exec(compile(text, str(source), "exec"), code.__dict__)
+        code.__dict__.update(plain)
+        plain |= {
+            name: code.__dict__[name] for name in ("LimitUse", "FairShare", "ByPolicy") if name in vars(code)
+        }
     for name in ("FairShare", "ByPolicy"):
-        if name in module.__dict__:
-            monkeypatch.setattr(claims, name, module.__dict__[name])
+        monkeypatch.setattr(claims, name, plain[name])
+    faults = FAULTS[kernel]
     if fault is None:
         for _, _, check in faults.values():
             _run(check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +51,15 @@ def _limits(tres: float | None, running: int | None, submitted: int | None) -> R
 
 LIMITS = st.builds(_limits, st.sampled_from([None, 8, 16]), st.sampled_from([None, 1, 3]), st.none())
 SUBMITTED = st.builds(_limits, st.none(), st.sampled_from([None, 2]), st.sampled_from([None, 3]))
+
+
+MINUTES = st.fixed_dictionaries(
+    {},
+    optional={
+        "minutes": st.sampled_from([{"cpu": 60.0}, {"wall": 20.0}, {"billing": 200.0, "node": 30.0}]),
+        "minutes_to_run": st.sampled_from([{"cpu": 100.0}, {"node": 40.0}]),
+    },
+)
 
 
 @st.composite
@@ -105,11 +115,35 @@ def replayed(log: JobLog, scheduler: str, engine: Engine, folder: Path) -> pl.Da
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative", "slurm_backfill"])
 @settings(max_examples=up_to(250, part=10), deadline=None)
-@given(case=cases(WEIGHTS))
+@given(
+    case=cases(WEIGHTS),
+    minutes=st.lists(MINUTES, min_size=3, max_size=3),
+    safe=st.sampled_from([(), ("safe",)]),
+)
 def test_both_engines_write_the_same_trace(
-    tmp_path_factory: pytest.TempPathFactory, scheduler: str, case: Case
+    tmp_path_factory: pytest.TempPathFactory,
+    scheduler: str,
+    case: Case,
+    minutes: list[dict[str, dict[str, float]]],
+    safe: tuple[str, ...],
 ) -> None:
-    folder = tmp_path_factory.getbasetemp()
+    """Also with limits of TRES-minutes of an account, of a QOS and of its users."""
+    folder, policy = tmp_path_factory.getbasetemp(), case.policy
+    first, *others = policy.associations
+    high = policy.qualities["high"]
+    group, of_group, of_user = (
+        replace(limits, minutes=more.get("minutes", {}), minutes_to_run=more.get("minutes_to_run", {}))
+        for limits, more in zip((first.group, high.group, high.of_user), minutes, strict=True)
+    )
+    high = replace(high, group=of_group, of_user=replace(of_user, minutes={}))
+    assert case.log.cluster is not None
+    policy = replace(
+        policy,
+        associations=(replace(first, group=group), *others),
+        qualities={**policy.qualities, "high": high},
+        enforces=("limits", *safe),
+    )
+    case = Case(policy, replace(case.log, cluster=replace(case.log.cluster, policy=policy)))
     compiled, harness = (
         replayed(case.log, scheduler, engine, folder) for engine in (Engine.COMPILED, Engine.HARNESS)
     )

@@ -25,7 +25,7 @@ CONF = (
     "NodeName=n[1-2] CPUs=4\nPartitionName=a Nodes=ALL PriorityTier=2 MinNodes=2\n"
 )
 DUMP = (
-    "Cluster - 'c'\nAccount - 'group-2':GrpWall=100\nParent - 'group-2'\nUser - 'user-1':Fairshare=3\n"
+    "Cluster - 'c'\nAccount - 'group-2':GrpJobsAccrue=100\nParent - 'group-2'\nUser - 'user-1':Fairshare=3\n"
     "User - 'user-3'\n"
 )
 LOG = "; MaxProcs: 8\n" + "".join(
@@ -80,7 +80,7 @@ def test_notes_on_nodes_leave_out_what_the_policy_has(folder: Path) -> None:
     assert without.notes[2].startswith(f"3 settings of slurm.conf {order}")
     assert [note.replace(f"{folder}/", "").partition(", because")[0] for note in under.notes][::2] == [
         "slurm.conf, line 5: ignored: MinNodes=2 of PartitionName=a",
-        "sacctmgr.cfg, line 2: ignored: GrpWall=100 of account group-2",
+        "sacctmgr.cfg, line 2: ignored: GrpJobsAccrue=100 of account group-2",
     ]
     assert under.notes[1].startswith(f"1 setting of slurm.conf {order} (EnforcePartLimits=ALL)")
 

@@ -112,7 +112,8 @@ def test_defaults_are_those_of_slurm(lines: str, expected: Multifactor | None, t
         ("none", ""),
         ("2", "associations limits"),
         ("Associations", "associations"),
-        ("all", "associations limits qos"),
+        ("all", "associations limits qos safe"),
+        ("safe", "associations limits safe"),
     ],
 )
 def test_what_is_enforced_follows_from_each_word(words: str, enforced: str, tmp_path: Path) -> None:
@@ -275,15 +276,16 @@ def test_the_usage_of_an_account_is_what_is_not_of_those_below(tmp_path: Path) -
         tmp_path,
         dump=TREE,
         shares=(
-            "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare",
-            "root|||0.000000|1000|1.000000|",
-            " physics||3|0.600000|900|0.900000|",
-            "  physics|Ann|1|0.6|200|0.2|0.0",
-            "  theory||2|1.0|600|0.6|",
-            "   theory|Ann|parent|0.8|400|0.4|0.0",
-            "   theory|gone|1|0.8|0|0.4|0.0",
+            "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare|GrpTRESRaw",
+            "root|||0.000000|1000|1.000000||",
+            " physics||3|0.600000|900|0.900000||cpu=15,mem=2048,energy=0,license/x=7",
+            "  physics|Ann|1|0.6|200|0.2|0.0|",
+            "  theory||2|1.0|600|0.6||",
+            "   theory|Ann|parent|0.8|400|0.4|0.0|",
+            "   theory|gone|1|0.8|0|0.4|0.0|",
         ),
     )
+    assert [each.used for each in found.associations if each.used] == [{"cpu": 15.0, "mem": 2048.0}]
     usage = {(each.account, each.user): each.usage for each in found.associations}
     assert usage == {
         ("root", ""): 100.0, ("physics", ""): 100.0, ("physics", "Ann"): 200.0, ("theory", ""): 200.0,
@@ -300,15 +302,14 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
             "PartitionName=a TRESBillingWeights=license/matlab=2",
         ),
         dump=(
-            "Cluster - 'c':GrpTRESMins=cpu=1000:GrpTRES=license/matlab=2",
+            "Cluster - 'c':GrpJobsAccrue=5:GrpTRES=license/matlab=2:GrpTRESMins=cpu=1000",
             "User - 'u':Partition='p':MaxNewLimit=3",
-            "User - 'v':Partition='p':GrpTRESMins=cpu=500",
+            "User - 'v':Partition='p':GrpJobsAccrue=6",
             "User - 'v':Partition='q'",
         ),
         qos=QUALITIES,
     )
     of_tres = "limits and weights are those of cpu, mem, node, gres/gpu, billing"
-    over_time = "usage over time has no limits"
     assert [note.replace(f"{tmp_path}/", "").replace(", because ", "|") for note in found.notes] == [
         "qos.txt, line 3: ignored: Flags=DenyOnLimit of QOS high|a QOS has no flags here",
         "qos.txt, line 3: ignored: Flags=NoDecay of QOS high|a QOS has no flags here",
@@ -318,8 +319,8 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
         "slurm.conf, line 1: ignored: PriorityFlags=MAX_TRES of slurm.conf|a job is billed for the sum of "
         "its TRES",
         "slurm.conf, line 1: ignored: PriorityFlags=ACCRUE_ALWAYS of slurm.conf|it is not modelled",
-        f"slurm.conf, line 2: ignored: AccountingStorageEnforce=safe of slurm.conf|{over_time}",
-        f"sacctmgr.cfg, line 1: ignored: GrpTRESMins=cpu=1000 of the cluster|{over_time} (2 such settings)",
+        "sacctmgr.cfg, line 1: ignored: GrpJobsAccrue=5 of the cluster|the number of jobs that age has no "
+        "limits (2 such settings)",
         f"sacctmgr.cfg, line 1: ignored: GrpTRES=license/matlab=2 of the cluster|{of_tres}",
         "sacctmgr.cfg, line 2: ignored: MaxNewLimit=3 of user u in account root|it is not known",
         "sacctmgr.cfg, line 2: ignored: Partition=p of user u in account root|users may do the same in all "
@@ -349,24 +350,31 @@ def test_without_backfilling_in_slurm_conf_there_is_none_and_a_note_says_so(tmp_
     assert "SchedulerType=sched/builtin of slurm.conf, because only slurm_backfill" in found.notes[0]
 
 
-def test_limits_over_time_have_old_names_too_and_a_node_that_jobs_share_is_said_to_count_for_each(
+def test_limits_of_minutes_have_old_names_too_and_a_node_that_jobs_share_is_said_to_count_for_each(
     tmp_path: Path,
 ) -> None:
     found = read(
         tmp_path,
-        conf=("ClusterName=c",),
-        dump=("Cluster - 'c':GrpCPUMins=5:GrpCPURunMins=6:MaxCPUMinsPerJob=7:GrpNodes=3:MaxNodes=2",),
+        conf=("AccountingStorageEnforce=limits",),
+        dump=(
+            "Cluster - 'c':GrpCPUMins=5:GrpCPURunMins=6:MaxCPUMinsPerJob=7:GrpNodes=3:MaxNodes=2:GrpWall=1-0",
+            "User - 'u':MaxTRESMins=mem=1G:MaxTRESRunMins=cpu=1",
+        ),
+        qos=("Name|GrpTRESMins|MaxTRESRunMinsPU|MaxTRESRunMinsPA", "x|billing=9,cpu=8|cpu=3|node=4"),
     )
-    over_time, shared = "usage over time has no limits", "a node counts for each job, and in Slurm once for"
-    beginning = "sacctmgr.cfg, line 1: "
-    assert [note.replace(f"{tmp_path}/", "")[: len(beginning) + 100] for note in found.notes] == [
-        f"{beginning}{said} of the cluster, because {why}"[: len(beginning) + 100]
-        for said, why in (
-            ("ignored: GrpTRESMins=cpu=5", over_time),
-            ("ignored: GrpTRESRunMins=cpu=6", over_time),
-            ("ignored: MaxTRESMinsPerJob=cpu=7", over_time),
-            ("approximate: GrpTRES=node=3", f"{shared} all jobs that share it"),
-        )
+    of_all, of_user, *_ = found.associations[:1] + found.associations[-2:-1]
+    assert of_all.group == ResourceLimits(
+        {"node": 3.0}, minutes={"cpu": 5.0, "wall": 1440.0}, minutes_to_run={"cpu": 6.0}
+    )
+    assert of_user.job == ResourceLimits({"node": 2.0}, minutes={"cpu": 7.0, "mem": 1024.0})
+    x = found.qualities["x"]
+    assert (x.group.minutes, x.of_user.minutes_to_run) == ({"billing": 9.0, "cpu": 8.0}, {"cpu": 3.0})
+    assert x.of_account.minutes_to_run == {"node": 4.0}
+    assert [note.replace(f"{tmp_path}/", "") for note in found.notes] == [
+        "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
+        "these, unless AccountingStorageEnforce has safe",
+        "sacctmgr.cfg, line 1: approximate: GrpTRES=node=3 of the cluster, because a node counts for each "
+        "job, and in Slurm once for all jobs that share it",
     ]
 
 
