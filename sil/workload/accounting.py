@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
 from itertools import count
 from math import inf
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from scheduler.messages import counted
 from scheduler.priority.claims import Claimant, Claims
 from sil.trace.log_ids import column_of
-from sil.workload.job_log import MIN_S, JobLog, log_on_nodes, possible_size
+from sil.workload.job_log import DUE_IN_S, MIN_S, JobLog, log_on_nodes, possible_size
 from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
@@ -29,6 +32,18 @@ from site_db.jobs.sacct.reader import QUALITY, read_file
 from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.swf import FIELDS, UNKNOWN, Status, SwfRow
 from site_db.site_file.cluster import SiteNodes
+
+_DEADLINE = re.compile(r"\s--deadline[= ]([^\s,;]+)")
+_FROM_NOW = re.compile(r"now\+(\d{1,9})(?:(second|minute|hour|day|week)s?)?")
+_SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+DEADLINE = (
+    "had a deadline (--deadline in SubmitLine), which is kept for metrics and orderings by deadline; Slurm "
+    "cancels jobs that cannot end in time, here they run"
+)
+UNREAD_DEADLINE = (
+    "had a deadline (--deadline in SubmitLine) that is not read; expected a date like 2026-05-31T12:00, or "
+    "now+2hours"
+)
 
 
 def times_of(
@@ -81,6 +96,24 @@ def default_limit_s(partitions: frozenset[str], cluster: SiteNodes, most_s: floa
     return None if longest_s == inf else longest_s
 
 
+def _due_in_s(job: LoggedJob, zone: tzinfo, notes: Counter[str]) -> float:
+    """The seconds until the deadline with which a job was submitted; infinite without one."""
+    if (said := _DEADLINE.search(job.submit_line)) is None:
+        return inf
+    if (from_now := _FROM_NOW.fullmatch(said[1])) is not None:
+        since_s = job.submitted_unix_s if job.queued_unix_s is None else job.queued_unix_s
+        due_s = since_s + int(from_now[1]) * _SECONDS_OF[from_now[2] or "second"]
+    else:
+        try:
+            moment = datetime.fromisoformat(said[1])
+        except ValueError:
+            notes[UNREAD_DEADLINE] += 1
+            return inf
+        due_s = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
+    notes[DEADLINE] += 1
+    return due_s - job.submitted_unix_s
+
+
 def read_accounting(path: Path, cluster: SiteNodes, rules: Rules) -> JobLog:
     """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
@@ -119,6 +152,7 @@ def log_of(recorded: RecordedJobs, cluster: SiteNodes, rules: Rules) -> JobLog:
     origin_s = jobs[0].submitted_unix_s
     users, charged, cpus = dict[str, int](), dict[Charged, int](), dict[int, int]()
     notes, cut, rows, failed = Counter[str](), set[int](), [], list[int]()
+    zone, due_in_s = zone_named(rules.time_zone), list[float]()
     for number, job in zip(job_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         within, who = partitions_of(job), Claimant(job.user, job.account, job.qos)
@@ -132,12 +166,13 @@ def log_of(recorded: RecordedJobs, cluster: SiteNodes, rules: Rules) -> JobLog:
         whom = charged.setdefault(Charged(job.account, job.qos), len(charged))
         submit_s = job.submitted_unix_s - origin_s
         rows.append((number, submit_s, run_s, cpus[which], limit_s, user, which, whom))
+        due_in_s.append(_due_in_s(job, zone, notes))
         if run_s < used_s:
             cut.add(number)
         if job.state != COMPLETED:
             failed.append(number)
     of_jobs = (*sentences(notes), *tally.remarks(), *requests.ignored(), *requests.never_fit())
-    return log_on_nodes(
+    log = log_on_nodes(
         recorded.name,
         rows,
         cluster,
@@ -150,6 +185,10 @@ def log_of(recorded: RecordedJobs, cluster: SiteNodes, rules: Rules) -> JobLog:
         users={user: name for name, user in users.items()},
         charged=tuple(charged),
     )
+    if min(due_in_s) == inf:
+        return log
+    due = pl.DataFrame({"job": [row[0] for row in rows], DUE_IN_S: due_in_s})
+    return replace(log, jobs=log.jobs.join(due, on="job", maintain_order="left"))
 
 
 def jobs_of(path: Path, tally: Tally, rules: Rules, states: Container[str] = RAN) -> list[LoggedJob]:

@@ -322,3 +322,23 @@ def test_what_is_not_modelled_is_counted_in_one_note(
 def test_a_partition_that_has_the_nodes_of_all_others_is_as_good_as_any(tmp_path: Path) -> None:
     log = read(tmp_path, {"Partition": "cpu,all", "ReqTRES": "cpu=2,node=2"})
     assert not log.notes
+
+
+def test_deadlines_of_submissions_are_kept_relative_to_the_arrival(tmp_path: Path) -> None:
+    lines = (
+        "sbatch --deadline=2026-01-01T12:30 a.sh",  # of Berlin, whose 10:00 is 09:00 UTC
+        "sbatch --deadline now+2hours a.sh",
+        "sbatch --deadline=noon a.sh",
+        "sbatch a.sh --deadline",
+    )
+    jobs = [{"JobID": str(k), "SubmitLine": line} for k, line in enumerate(lines, start=7)]
+    log = read(tmp_path, *jobs, rules=Rules(time_zone="Europe/Berlin"))
+    assert log.jobs["due_in_s"].to_list() == [3.5 * 3600, 2 * 3600, float("inf"), float("inf")]
+    assert any(note.startswith("2 jobs had a deadline") and "here they run" in note for note in log.notes)
+    assert any(note.startswith("1 job had a deadline") and "not read" in note for note in log.notes)
+    assert "due_in_s" not in read(tmp_path, {"SubmitLine": "sbatch a.sh"}).jobs.columns
+
+
+def test_a_deadline_counts_from_the_submission_of_a_job_that_was_eligible_later(tmp_path: Path) -> None:
+    job = {"SubmitLine": "sbatch --deadline=now+90minutes a.sh", "Eligible": "2026-01-01T09:30:00"}
+    assert read(tmp_path, job).jobs["due_in_s"].to_list() == [3600.0]
