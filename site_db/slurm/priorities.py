@@ -104,7 +104,7 @@ def read_priorities(
         partitions=conf.partitions,
         enforces=conf.enforces,
         preemption=conf.preemption,
-        scheduling=scheduling(conf.settings, ignored),
+        scheduling=scheduling(conf.settings, ignored, has_nodes),
     )
 
 

@@ -17,16 +17,20 @@ _MOST = {"bf_interval": 10_800, "bf_window": 43_200, "bf_resolution": 3_600, "bf
 _OF_TIME = ("bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_time")
 
 
-def scheduling(settings: Mapping[str, PolicySetting], ignored: NotModelled) -> dict[str, int]:
-    """Some of `BackfillParameters`, from settings by their keys in small letters. Raises InvalidFile."""
+def scheduling(
+    settings: Mapping[str, PolicySetting], ignored: NotModelled, has_nodes: bool
+) -> dict[str, int]:
+    """Some of `BackfillParameters`, from settings by their keys in small letters, of a file that perhaps
+    `has_nodes`, too. Raises InvalidFile."""
     found, kind, listed = dict[str, int](), settings.get("schedulertype"), settings.get("schedulerparameters")
     if listed is not None:
         for word in filter(None, map(str.strip, listed.value.split(","))):
             key, _, value = word.partition("=")
             each, name = listed._replace(key=f"SchedulerParameters={key}", value=value), key.lower()
-            if name == "max_switch_wait":  # it belongs to the nodes
-                continue
-            if name not in _MODELLED:
+            if name == "max_switch_wait":
+                if not has_nodes:
+                    ignored.add(each, "it counts in the slurm.conf of the nodes, beside its topology.conf")
+            elif name not in _MODELLED:
                 ignored.add(each, "decisions take no time" if name in _OF_TIME else "it is not modelled")
             elif each.whole is None or not (name not in _MOST or 1 <= each.whole <= _MOST[name]):
                 ignored.add(each, "it is not in Slurm's range, or switches a scheduler off")

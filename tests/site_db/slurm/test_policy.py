@@ -332,6 +332,7 @@ def test_the_parameters_of_the_schedulers_are_those_of_slurm_conf_and_others_hav
     tmp_path: Path,
 ) -> None:
     listed = "bf_window=2880,BF_Interval=60,bf_resolution=0,sched_interval=-1,bf_continue,max_rpc_cnt=9,defer"
+    listed += ",max_switch_wait=60"
     found = read(tmp_path, conf=(f"SchedulerParameters={listed}",))
     assert found.scheduling == {"bf_window": 2880, "bf_interval": 60}
     beyond = "it is not in Slurm's range, or switches a scheduler off"
@@ -341,6 +342,8 @@ def test_the_parameters_of_the_schedulers_are_those_of_slurm_conf_and_others_hav
         "SchedulerParameters=bf_continue of slurm.conf|decisions take no time",
         "SchedulerParameters=max_rpc_cnt=9 of slurm.conf|it is not modelled",
         "SchedulerParameters=defer of slurm.conf|it is not modelled",
+        "SchedulerParameters=max_switch_wait=60 of slurm.conf|it counts in the slurm.conf of the nodes, "
+        "beside its topology.conf",
     ]
 
 
