@@ -247,7 +247,8 @@ class Schedule(NamedTuple):
 
 
 class NodeSchedule(NamedTuple):
-    """The answer to a problem on nodes, free or time-shared: the jobs that start now.
+    """The answer to a problem on nodes, free or time-shared: the jobs that start now; or to one of several
+    clusters, which take the place of nodes: the job is sent there.
 
     `wait_reasons` has an entry for each job that does not start. The scheduler may ask to be called again no
     later than at `ask_again_s`.

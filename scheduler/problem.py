@@ -1,7 +1,8 @@
 """What a scheduler is asked, as far as all kinds have it in common, and the check of a NodeSchedule.
 
 The problem of each kind is `scheduler.mapping.problem.MappingProblem`,
-`scheduler.free_nodes.problem.FreeNodesProblem`, or `scheduler.time_shared.problem.TimeSharedProblem`.
+`scheduler.free_nodes.problem.FreeNodesProblem`, `scheduler.time_shared.problem.TimeSharedProblem` or, for one
+job and several clusters, `scheduler.meta_scheduling.policies.ClustersProblem`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from scheduler.rules import AllOthers, Kind, Violation, WrongKind
 
 ATTRIBUTES_OF = dict.fromkeys(
     ("etc", "ready_times", "ready_times_without", "machine_etc_s", "cluster_etc_s"), Kind.MAPPING
-) | {"free_nodes": Kind.FREE_NODES, "shared_nodes": Kind.TIME_SHARED}
+) | {"free_nodes": Kind.FREE_NODES, "shared_nodes": Kind.TIME_SHARED, "clusters": Kind.CLUSTERS}
 """Attributes that only problems of one kind have."""
 
 

@@ -71,8 +71,21 @@ ON_FREE_NODES = {
 }
 """Schedulers that start rigid jobs on free nodes."""
 
+AMONG_CLUSTERS = {
+    "home": "ranked(cost=distance)",
+    "fewest_jobs": "ranked(cost=jobs)",
+    "least_load": "ranked(cost=load)",
+    "earliest_start": "ranked(cost=start)",
+    "shortest_turnaround": "ranked(cost=end)",
+    "everywhere": "ranked(copies=1000)",
+    "ranked": "scheduler.meta_scheduling.policies:Ranked",
+    "round_robin": "scheduler.meta_scheduling.policies:RoundRobin",
+}
+"""Policies of a meta-scheduler, which send jobs to clusters."""
+
 BUILT_IN = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
-_COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
+BUILT_IN |= {Kind.CLUSTERS: AMONG_CLUSTERS}
+_COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES, **AMONG_CLUSTERS}
 _ALL_BUILT_IN = {**ON_MACHINES, **_COMPOSED}
 _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""

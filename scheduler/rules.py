@@ -87,6 +87,7 @@ class Kind(StrEnum):
     MAPPING = "mapping"
     TIME_SHARED = "shared-nodes"
     FREE_NODES = "free-nodes"
+    CLUSTERS = "clusters"
 
     @classmethod
     def _missing_(cls, value: object) -> Kind | None:
@@ -105,6 +106,7 @@ _WORDS = {
     Kind.MAPPING: ("maps jobs to", "machines"),
     Kind.TIME_SHARED: ("starts jobs on", "time-shared nodes"),
     Kind.FREE_NODES: ("starts jobs on", "free nodes"),
+    Kind.CLUSTERS: ("sends jobs to", "several clusters"),
 }
 
 
@@ -190,6 +192,9 @@ RULES_OF = {
     | RULES_OF_CONDUCT,
     Kind.TIME_SHARED: _OF_A_NODE_SCHEDULE
     | {SOCIAL_CONTRACT: "no start exceeds the parallel MPL, memory or CPU that a node allows"}
+    | RULES_OF_CONDUCT,
+    Kind.CLUSTERS: _OF_A_NODE_SCHEDULE
+    | {NO_JOB_FORGOTTEN: "the job is sent to a cluster", KNOWN_NODES: "every cluster is one of the problem's"}
     | RULES_OF_CONDUCT,
 }
 """The rules for each kind of scheduler, and one sentence for each."""

@@ -14,7 +14,7 @@ from sil.experiment.output_folder import UNFINISHED, make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.sweep import ExperimentRuns
 from sil.outcome.comparison import Comparison
-from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
+from sil.outcome.jobs import failed_job_table, job_table, with_clusters, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.prediction_errors import score_predictions
 from sil.report import FigureKind
@@ -151,7 +151,8 @@ def run_experiment(
                 if sweep.killed:
                     listener.notify(f"{out} {WITHOUT_KILLED}")
                     return comparison
-                write_results(out / DATABASE, tables, scenario.resources, identity)
+                if not experiment.clusters:  # the database is that of one site
+                    write_results(out / DATABASE, tables, scenario.resources, identity)
         except Interrupted as interrupted:
             raise Interrupted(runner.done, runner.total, sweep.n_whole_replications) from interrupted
         store.remove()
@@ -199,8 +200,8 @@ def render(out: Path) -> Comparison:
     tables, jobs, comparison = evaluated(out)
     description = comparison.description
     bound_s = description.bounded_slowdown_threshold_s
-    failed = failed_job_table(tables.facts, description.n_machines, bound_s)
-    write_jobs_csv(out / JOBS, jobs, failed)
+    failed = failed_job_table(tables.facts, description.first_parallel, bound_s)
+    write_jobs_csv(out / JOBS, *(with_clusters(of_some, description) for of_some in (jobs, failed)))
     no_link(out / SUMMARY).write_text(json_text(comparison.as_dict()) + "\n", encoding="utf-8")
     write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison
@@ -220,7 +221,7 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
         if (out / file).is_file()
     }
     tables = RunTables.of(facts=facts, **optional)
-    jobs = job_table(tables.facts, description.n_machines, description.bounded_slowdown_threshold_s)
+    jobs = job_table(tables.facts, description.first_parallel, description.bounded_slowdown_threshold_s)
     metrics = run_metrics(tables, jobs, description)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
     return tables, jobs, Comparison(description, tables.facts, metrics, score_predictions(whole, jobs))

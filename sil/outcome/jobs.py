@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.outcome.refused_and_failed import given_up
-from sil.trace.facts import RUN, Fact
+from sil.trace.facts import RUN, Fact, RunDescription
 from sil.trace.held import MACHINES_AS_TEXT, N_GPUS, request_of
 from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import columns_of, read_csv, write_csv
@@ -130,6 +130,14 @@ def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """A table of runs with the column requested_gpus of their jobs."""
     gpus = jobs.select(*RUN, "requested_gpus", job="job_id")
     return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
+
+
+def with_clusters(jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
+    """A table of jobs with the column `cluster`, where there are several with a scheduler each."""
+    if not description.cluster_schedulers:
+        return jobs
+    names = dict(enumerate(description.clusters, description.n_machines))
+    return jobs.with_columns(cluster=pl.col("resource").replace_strict(names, return_dtype=pl.String))
 
 
 def _runs(facts: pl.LazyFrame) -> pl.LazyFrame:

@@ -320,7 +320,7 @@ def _of_gpus(
     if not gpus:
         return jobs.select(RUN).unique().with_columns(**dict.fromkeys(OF_GPUS, pl.lit(None, pl.Float64)))
     held_s = (pl.col("requested_gpus") * (pl.col("until_s") - pl.col("from_s"))).sum()
-    failed = failed_job_table(facts, description.n_machines).select(jobs.columns)
+    failed = failed_job_table(facts, description.first_parallel).select(jobs.columns)
     of_runs = with_gpus(runs, pl.concat([jobs, failed])).group_by(RUN).agg(held_s=held_s)
     of_jobs = jobs.group_by(RUN).agg(makespan_s=_MAKESPAN_S, gpu_waiting=GPU_WAITING.of_jobs)
     return of_jobs.join(of_runs, on=RUN).select(

@@ -9,7 +9,7 @@ import polars as pl
 
 from scheduler.messages import counted
 from sil.outcome.comparison import Comparison
-from sil.outcome.jobs import run_table
+from sil.outcome.jobs import run_table, with_clusters
 from sil.report.experiment_figures import (
     gantt,
     over_grid,
@@ -33,10 +33,12 @@ def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Compariso
     sections = [*_grid_sections(comparison), _comparison_section(comparison)]
     if comparison.accuracies:
         sections.append(_prediction_section(comparison))
+    if d.cluster_schedulers:
+        sections += _waiting_sections(with_clusters(jobs, d), d, "cluster")
     if d.shared_cluster is not None:
         sections += _sections_of_nodes(tables.facts, jobs, d)
     else:
-        sections += _waiting_sections(jobs, d) if d.cores else []
+        sections += _waiting_sections(jobs, d, "queue") if d.cores else []
         sections += _time_sections(tables.facts, jobs, d)
     return Page(
         d.experiment,
@@ -63,7 +65,9 @@ def _terms(d: RunDescription) -> Iterator[tuple[str, str]]:
     what = f"{counted(len(d.machines), 'machine')}, {counted(len(d.clusters), 'cluster')}"
     if d.cores:
         what = counted(len(d.machines), "node")
-    if d.shared_cluster is not None:
+    if d.cluster_schedulers:
+        what = f"{counted(len(d.machines), 'machine')} of {counted(len(d.clusters), 'cluster')}"
+    elif d.shared_cluster is not None:
         what = f"the {len(d.machines)} time-shared nodes of {d.shared_cluster}"
     history = f"; estimates from its history up to run {d.runs_known}" if d.runs_known else ""
     yield "Site", f"{d.site}: {what}, {counted(len(d.job_classes), 'job class')}{history}"
@@ -164,19 +168,19 @@ def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescriptio
     return [Section("Turnaround", OVER_ALL_JOBS, parts), nodes]
 
 
-def _waiting_sections(jobs: pl.DataFrame, d: RunDescription) -> Iterator[Section]:
-    """The mean waiting time by queue, which is the partition where a site has no queues."""
-    means = jobs.filter(point=0).group_by("queue", "scheduler").agg(pl.mean("waiting_time"), pl.len())
-    found = {(queue, scheduler): (mean, n) for queue, scheduler, mean, n in means.iter_rows()}
+def _waiting_sections(jobs: pl.DataFrame, d: RunDescription, by: str) -> Iterator[Section]:
+    """The mean waiting time by cluster, or by queue, which is the partition where a site has no queues."""
+    means = jobs.filter(point=0).group_by(by, "scheduler").agg(pl.mean("waiting_time"), pl.len())
+    found = {(place, scheduler): (mean, n) for place, scheduler, mean, n in means.iter_rows()}
     rows: list[list[Cell | str]] = []
-    for queue in sorted({queue for queue, _ in found}):
-        of_queue = [found.get((queue, name)) for name in d.schedulers]
-        cells = [Cell("" if one is None else f"{one[0]:,.1f}") for one in of_queue]
-        rows.append([Cell(queue, counted(max(one[1] for one in of_queue if one), "job")), *cells])
+    for place in sorted({place for place, _ in found}):
+        here = [found.get((place, name)) for name in d.schedulers]
+        cells = [Cell("" if one is None else f"{one[0]:,.1f}") for one in here]
+        rows.append([Cell(place, counted(max(one[1] for one in here if one), "job")), *cells])
     where = ", at the first point of the grid." if len(d.points) > 1 else "."
     note = f"Mean waiting time (s) over the jobs of all replications{where}"
     if rows:
-        yield Section("Waiting by queue", note, [Part(table=PageTable(["queue", *d.schedulers], rows))])
+        yield Section(f"Waiting by {by}", note, [Part(table=PageTable([by, *d.schedulers], rows))])
 
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -> Iterator[Section]:

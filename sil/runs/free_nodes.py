@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
+from scheduler.managers.queues import QueuePolicy
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.model import Job
 from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.outcome.invariants.checker import Capacity
-from sil.runs.hosting import Supervision
+from sil.runs.hosting import Supervision, what_if_scheduler
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
 from sil.settings.replays import Estimates
@@ -28,6 +30,7 @@ from sil.world.monitors import NodeStates
 from site_db.site_file.cluster import SiteNodes
 
 if TYPE_CHECKING:
+    from scheduler.meta_scheduling.outlook import FreeNodesOutlook
     from sil.slurm.submissions import Components
     from sil.slurm.world import SlurmWorld
 
@@ -39,6 +42,8 @@ class FreeNodesModel(SiteModel):
 
     run_s: Callable[[Job, Sequence[int]], float]
     run_times: RuntimeEstimator
+    queues: Sequence[QueuePolicy] = ()
+    """Where jobs of one go before those of others; none: there is one order over all nodes."""
     may_fail = True
 
     def __init__(self, cluster: SiteNodes | None, processors: int = 0) -> None:
@@ -65,6 +70,13 @@ class FreeNodesModel(SiteModel):
 
     def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
         return free_nodes_manager(ports, asking.scheduler(scheduler), asking.is_memoryless(scheduler))
+
+    def outlook(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> FreeNodesOutlook:
+        from scheduler.meta_scheduling.outlook import FreeNodesOutlook  # only several clusters need it
+
+        limit_s, seed = asking.guard.limit_s, asking.seed
+        make = partial(what_if_scheduler, asking.host, scheduler.spec, ports.clock, limit_s, seed)
+        return FreeNodesOutlook(ports, make, self.queues)
 
 
 def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:

@@ -71,8 +71,12 @@ class Scenario(ABC):
     in_use: SiteInUse
     schedulers: tuple[UnderTest, ...]
     queue_schedulers: Mapping[str, InProcess] = field(default_factory=dict)
-    """The schedulers of the queues that have their own."""
+    """The schedulers of the queues, or of the clusters of several, that have their own."""
     replication: int = 0
+    place: int = 0
+    """Its number, if it is one of several clusters."""
+    submitted: Sequence[Job] | None = None
+    """The jobs, if they are not those of its own workload."""
 
     kind: ClassVar[Kind]
     purpose: ClassVar[str]
@@ -182,7 +186,7 @@ class Scenario(ABC):
 
     @property
     def streams(self) -> RandomStreams:
-        return RandomStreams(self.experiment.seed, self.replication)
+        return RandomStreams(self.experiment.seed, self.replication, self.place)
 
     @property
     def spread(self) -> Spread:
@@ -204,6 +208,8 @@ class Scenario(ABC):
 
     def jobs(self) -> list[Job]:
         """The jobs of this replication: the same for every scheduler."""
+        if self.submitted is not None:
+            return list(self.submitted)
         table, site = self.experiment.drawn, self.in_use.site
         mix = JobMix(
             classes=table.mix or {job_class.name: 1.0 for job_class in site.job_classes},
@@ -330,6 +336,8 @@ def scenario_of(experiment: Experiment, in_use: SiteInUse, find: Find = resolve)
     """The scenario for the kind of site. `find` finds the schedulers under test by name. Raises DoesNotFit
     with everything that does not fit the site or the schedulers."""
     names = [table.scenario for _, table in experiment if isinstance(table, KindTable)]
+    if experiment.clusters:
+        names = ["sil.runs.several_clusters:SeveralClusters"]
     if not names and in_use.has_nodes and not _maps_to_slots(experiment, in_use, find):
         names = ["sil.runs.nodes_scenario:NodesScenario"]
     # Classes are loaded when they are used, since they import this module.

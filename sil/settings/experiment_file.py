@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
+from scheduler.model import Job
 from sil.settings.decision_costs import GuardTable
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
@@ -189,10 +190,36 @@ class NodesTable(Table):
     deadlines: Factors | None = None
 
 
+class MemberTable(Table):
+    """One of several clusters, with its own scheduler and users. What it does not state is as the experiment
+    has it; its `workload` is what is submitted there. A site may be in a database: `site.db#SITE`."""
+
+    name: str
+    scheduler: str
+    site: str | None = None
+    workload: WorkloadTable | None = None
+
+
+class TransfersTable(Table):
+    """How long the data of a job take from the cluster where it is submitted to another: `seconds` from one
+    to the other, by their names, and the `megabytes` of its class at `megabytes_per_s`: 1 Gbit/s."""
+
+    seconds: dict[str, dict[str, NotNegative]] = Field(default_factory=dict)
+    megabytes: dict[str, NotNegative] = Field(default_factory=dict)
+    megabytes_per_s: Positive = 125.0
+
+    def transfer_s(self, job: Job, origin: str, to: str) -> float:
+        """The seconds from one cluster to the same or another."""
+        moved_s = self.megabytes.get(job.job_class, 0.0) / self.megabytes_per_s
+        return 0.0 if origin == to else self.seconds.get(origin, {}).get(to, 0.0) + moved_s
+
+
 class Experiment(RunSettings):
     """An experiment, as in its file.
 
     * `notional`: What-if changes of the site.
+    * `clusters`: Several clusters; then `schedulers` are policies of the meta-scheduler over them.
+    * `transfers`: Between clusters.
     """
 
     name: str
@@ -206,15 +233,21 @@ class Experiment(RunSettings):
     shared_nodes: SharedNodesTable | None = None
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
+    clusters: tuple[MemberTable, ...] = ()
+    transfers: TransfersTable = TransfersTable()
     notional: tuple[Notional, ...] = ()
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
-        check_one_workload(self.workload, self.history, self.log)
-        drawn = self.workload or self.history
-        n_values = map(len, self.grid.values())
-        check_sizes(None if drawn is None else drawn.jobs, self.replications, n_values, len(self.schedulers))
+        self._check_clusters()
+        workloads = [each.workload or self.workload for each in self.clusters] or [self.workload]
+        n_values = [len(values) for values in self.grid.values()]
+        for workload in workloads:
+            check_one_workload(workload, self.history, self.log)
+            drawn = workload or self.history
+            n_jobs = None if drawn is None or drawn.jobs is None else drawn.jobs * len(workloads)
+            check_sizes(n_jobs, self.replications, n_values, len(self.schedulers))
         if self.shared_nodes is not None and self.workload is None:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         for key in self.grid.keys() & {"site", "shared_nodes.cluster"}:
@@ -226,6 +259,22 @@ class Experiment(RunSettings):
         if doubled:
             raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
         return self
+
+    def _check_clusters(self) -> None:
+        """Raise ValueError for names that two clusters, or none, have."""
+        names = [each.name for each in self.clusters]
+        if len(names) == 1 or len({*names}) < len(names):
+            raise ValueError(f"several clusters have different names, not {', '.join(names)}")
+        for name in (name for origin, to in self.transfers.seconds.items() for name in (origin, *to)):
+            if name not in names:
+                raise ValueError(f"transfers.seconds: '{name}' is no cluster; expected {', '.join(names)}")
+
+    def of_cluster(self, k: int) -> Experiment:
+        """The k-th cluster as an experiment of its own."""
+        each, none = self.clusters[k], TransfersTable()
+        own = {key: value for key, value in each if value is not None and key not in ("name", "scheduler")}
+        alone = {"clusters": (), "transfers": none, "grid": {}, "schedulers": (each.scheduler,)}
+        return self.model_copy(update=own | alone)
 
     @property
     def drawn(self) -> WorkloadTable:

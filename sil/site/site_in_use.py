@@ -80,6 +80,9 @@ class SiteInUse:
     others: Mapping[int, SiteInUse] = field(default_factory=dict)
     """As it is at other points of the grid, by number, where the log, the policy or the events differ."""
 
+    clusters: tuple[SiteInUse, ...] = ()
+    """The sites of several clusters."""
+
     @property
     def has_nodes(self) -> bool:
         """Whether its machines are nodes of partitions, of which jobs request parts."""
@@ -115,7 +118,7 @@ class SiteInUse:
             # Notes name files as they are called.
             None if self.policy is None else replace(self.policy, notes=()),
             replace(self.events, notes=()),
-            [other.digest() for other in self.others.values()],
+            [other.digest() for other in (*self.others.values(), *self.clusters)],
         )
         return hashlib.sha256(repr(everything).encode()).hexdigest()
 
@@ -265,7 +268,17 @@ class SiteSource:
                 uncertainty=uncertainty,
             )
         different = {k: _with(found, other) for k, other in enumerate(others, 1) if other is not given}
-        return replace(_with(found, given), others=different)
+        return replace(_with(found, given), others=different, clusters=tuple(self._clusters()))
+
+    def _clusters(self) -> Iterator[SiteInUse]:
+        """The sites of several clusters, those in files as they are now."""
+        for k, each in enumerate(self._experiment.clusters):
+            address = None
+            if each.site is not None and each.site.partition("#")[0].endswith(".db"):
+                address = store.parse_address(str(self._folder / each.site))
+            source = SiteSource(self._experiment.of_cluster(k), self._folder, address)
+            with TemporaryDirectory() as folder:
+                yield source.snapshot(Path(folder) / "cluster.db")
 
     def _given_at_points(self) -> list[_Given]:
         """What is given at each point of the grid, or once if that does not vary."""

@@ -7,7 +7,8 @@
 | event | one of EVENTS |
 | job, run | ids; a run is one attempt at a job |
 | resource | index of the machine, or n_machines + index of the cluster; index of the machine that changed |
-| | state or of the node whose local user came or left; -1 for runs on nodes |
+| | state or of the node whose local user came or left; -1 for runs on nodes; with several clusters, |
+| | n_machines + index of the cluster for runs, and for jobs that are moved from there |
 | machines | the machines that a run holds, or that operators drain, resume or reserve: closed intervals, |
 | | from `first` to `last` |
 | shares | what a run that starts uses of nodes: on each `node`, some `chunks` and `gpus` (`sil.trace.held`) |
@@ -22,7 +23,7 @@
 | | refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why machines refuse an order; why a monitor's reading is |
 | | impossible; that a lost run failed; reason of a drain; name and times of a reservation, |
-| | in JSON; why a job is not eligible to run, or was not |
+| | in JSON; why a job is not eligible to run, or was not; to which clusters a job is moved |
 | message | a fault in one sentence |
 | log_id | the id of the job in its log; only where ids are not the numbers of jobs |
 """
@@ -81,6 +82,7 @@ class Fact(StrEnum):
     NODES_RESERVED = "nodes_reserved"
     JOB_INELIGIBLE = "job_ineligible"
     JOB_ELIGIBLE = "job_eligible"
+    JOB_MOVED = "job_moved"
 
 
 FAILED = "its job failed"
@@ -227,6 +229,13 @@ class RunDescription:
     node_cores: tuple[int, ...] = ()
     """The cores of each node of partitions; unknown in traces of older versions."""
     bounded_slowdown_threshold_s: float = 10.0
+    cluster_schedulers: tuple[str, ...] = ()
+    """The schedulers of the clusters, if each of several has its own, and is the resource of its runs."""
+
+    @property
+    def first_parallel(self) -> int:
+        """The first resource on which all jobs are parallel."""
+        return self.n_machines + len(self.cluster_schedulers)
 
     @property
     def capacity(self) -> int:

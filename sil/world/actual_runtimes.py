@@ -115,13 +115,17 @@ class RuntimesOnNodes:
 
 @dataclass(frozen=True)
 class RandomStreams:
-    """The streams of one replication, equal for all schedulers (common random numbers) and computers."""
+    """The streams of one replication, equal for all schedulers (common random numbers) and computers. Of
+    several clusters, each has its own, except of what jobs have wherever they run."""
 
     seed: int
     replication: int = 0
+    cluster: int = 0
 
     def of(self, name: str) -> np.random.Generator:
-        return np.random.default_rng([self.seed, self.replication, zlib.crc32(name.encode())])
+        key = [self.seed, self.replication, zlib.crc32(name.encode())]
+        own = [self.cluster] if self.cluster and name not in ("run times", "imagined times", "limits") else []
+        return np.random.default_rng([*key, *own])
 
     @property
     def scheduler_seed(self) -> int:

@@ -215,6 +215,12 @@ class EventQueue:
         appointed_s = min(self._round[0], self._wake_up[0], self._arrival[0])
         return min(appointed_s, self._heap[0][0]) if self._heap else appointed_s
 
+    @property
+    def next_key(self) -> tuple[float, int]:
+        """The time of the next event, and its rank among simultaneous ones."""
+        appointed = min(self._round, self._wake_up, self._arrival)[:2]
+        return min(appointed, self._heap[0][:2]) if self._heap else appointed
+
     def pop(self) -> tuple[float, AnyEvent]:
         """The next event. Raises IndexError if there is none, ValueError for one in the past."""
         first = self._round if self._round < self._wake_up else self._wake_up

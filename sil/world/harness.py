@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
 from scheduler.model import Job, JobId
@@ -116,6 +117,7 @@ class Harness:
         self._unfinished: set[JobId] = set()
         """Jobs that have arrived and not ended."""
         self._manager = manager
+        self._is_settled = manager.is_settled if isinstance(manager, RemainingManager) else lambda: True
         self._world = world
         self._clock = world.clock
         self._events = world.events
@@ -159,21 +161,25 @@ class Harness:
             RoundDue: self._run_round,
         }
 
-    def steps(self) -> Iterator[None]:
+    @property
+    def is_over(self) -> bool:
+        """Whether every accepted job has ended and no decision is pending."""
+        return self._next_arrival is None and not (
+            self._unfinished or self._round_is_due or self._events.submissions or not self._is_settled()
+        )
+
+    def steps(self, is_over: Callable[[], bool] | None = None) -> Iterator[None]:
         """Run to the end, with a stop before each event. Raises SchedulerFault if the system under test
-        breaks a rule."""
+        breaks a rule. `is_over`, unless it is this harness alone that decides."""
         self._appoint_next_arrival()
         self._push_next_change()
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
         rounds = self._world.rounds
-        is_settled = manager.is_settled if isinstance(manager, RemainingManager) else lambda: True
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
         while True:
-            if self._next_arrival is None and not (
-                self._unfinished or self._round_is_due or events.submissions or not is_settled()
-            ):
+            if self.is_over if is_over is None else is_over():
                 return
             yield
             try:
@@ -183,7 +189,10 @@ class Harness:
                     continue
                 raise self._stuck("jobs remain and nothing can happen any more") from None
             clock.now_s = time_s
-            handlers[type(event)](event)
+            try:
+                handlers[type(event)](event)
+            except ScheduleRejected as rejected:
+                raise SchedulerFault.of(rejected.violation, clock.now_s) from rejected
             if not self._round_is_due and manager.wants_round:
                 self._round_is_due = True
                 events.appoint_round(rounds.due_s(clock.now_s, self._last_round_s))
@@ -296,10 +305,7 @@ class Harness:
         self._idle_rounds += 1
         if self._idle_rounds > MAX_IDLE_ROUNDS:
             self._check_progress(now_s)
-        try:
-            self._manager.run_round()
-        except ScheduleRejected as rejected:
-            raise SchedulerFault.of(rejected.violation, now_s) from rejected
+        self._manager.run_round()
         if self._manager_is_busy:
             self._manager_is_busy = False
             pending, self._pending = self._pending, []
@@ -353,3 +359,32 @@ class Harness:
             message += f"; {n_gone} of the machines and interconnects {verb} permanently down"
         job = min(waiting or self._unfinished, default=None)
         return SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
+
+
+class Together:
+    """Worlds that share one clock, each with the jobs that are submitted there and its resource manager.
+
+    Events take place in order of time and, among simultaneous ones, of their rank, as in one world: all
+    clusters hear of everything that happens at an instant before any of them has its round. Of equal events,
+    that of the first cluster comes first.
+    """
+
+    def __init__(self, members: Iterable[tuple[World, Iterable[Job], Manager]]) -> None:
+        self._worlds = [(world.events, Harness(jobs, manager, world)) for world, jobs, manager in members]
+        self._is_begun = False
+
+    def steps(self) -> Iterator[int]:
+        """Run until all jobs have ended, with a stop before each event: the number of its cluster."""
+        runs = [harness.steps(self._is_over) for _, harness in self._worlds]
+        for run in runs:
+            next(run)  # to its first stop
+        self._is_begun = True
+        while not self._is_over():
+            (time_s, _), k = min((events.next_key, k) for k, (events, _) in enumerate(self._worlds))
+            if time_s == inf:  # nothing can happen any more, and jobs remain
+                k = next(k for k, (_, harness) in enumerate(self._worlds) if not harness.is_over)
+            yield k
+            next(runs[k], None)
+
+    def _is_over(self) -> bool:
+        return self._is_begun and all(harness.is_over for _, harness in self._worlds)

@@ -177,6 +177,8 @@ class _Checker:
                 self._n_failed[job] -= run in self._failed
                 if self._run_of[job] == run:
                     self._run_of[job] = None
+            elif event == Fact.JOB_MOVED:
+                self._run_of[job] = OVER  # here
             elif event == Fact.JOB_REFUSED:
                 violation = self._refused(time_s, job)
             elif event == Fact.RUN_STOPPED and self._capacity.runs == 1:

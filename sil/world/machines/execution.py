@@ -4,7 +4,7 @@ machines that each have one run at a time."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId, Site
 from scheduler.ports import RunLost, RunPreempted
@@ -129,6 +129,8 @@ class SimDispatcher:
         self, clock: SimClock, events: EventQueue, machines: ExecutionModel, trace: TraceRecorder
     ) -> None:
         self._clock, self._events, self._machines, self._trace = clock, events, machines, trace
+        self.on_start: Callable[[DispatchOrder], None] = lambda order: None
+        self.on_given_up: Callable[[JobId], object] = lambda job: None
         self._starts: dict[JobId, int] = {}
 
     @property
@@ -150,6 +152,7 @@ class SimDispatcher:
             self._events.push(now_s, RunLost(order.run, now_s, found_down))
             return
         self._machines.check(order, now_s)
+        self.on_start(order)
         self._trace.note_start(now_s, order)
         self._machines.start(order, now_s)  # its consequences are noted after it
 
@@ -169,9 +172,14 @@ class SimDispatcher:
         if self._machines.is_suspended(run):
             self._note(Fact.RUN_CONTINUED, self._machines.resume(run, self._clock.now_s))
 
-    def submit(self, job: Job) -> None:
-        """Let a job that the resource manager itself submits arrive now."""
-        self._events.submit(self._clock.now_s, job)
+    def submit(self, job: Job, at_s: float | None = None) -> None:
+        """Let a job that the resource manager itself, or a meta-scheduler, submits arrive now, or later."""
+        self._events.submit(self._clock.now_s if at_s is None else at_s, job)
+
+    def move(self, job: JobId, where: str) -> None:
+        """A job that has arrived, and does not run, is in the queues of other clusters."""
+        self._trace.note(self._clock.now_s, Fact.JOB_MOVED, job=job, detail=where)
+        self._events.push(self._clock.now_s, JobGivenUp(job))
 
     def ineligible(self, job: JobId, why: str) -> None:
         self._trace.note(self._clock.now_s, Fact.JOB_INELIGIBLE, job=job, detail=why)
@@ -187,6 +195,7 @@ class SimDispatcher:
         """Drop a job that is not complete: it was rejected or killed."""
         now_s = self._clock.now_s
         self._trace.note(now_s, Fact.JOB_REFUSED, job=job, detail=why)
+        self.on_given_up(job)
         self._events.push(now_s, JobGivenUp(job))
 
     def _note(self, fact: Fact, order: DispatchOrder, lost_s: float | None = None) -> None:

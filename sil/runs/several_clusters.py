@@ -1,0 +1,151 @@
+"""Runs on several clusters, each with its own site, scheduler and users, under a meta-scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from scheduler.meta_scheduling.meta_scheduler import AtCluster, MetaScheduler
+from scheduler.model import Job, JobId
+from scheduler.rules import Kind
+from sil.isolation.host import Host
+from sil.runs.hosting import Supervision
+from sil.runs.scenario import NO_FILE, DoesNotFit, Mistakes, Scenario, scenario_of
+from sil.runs.simulation import RunKey, SiteModel, SiteRun
+from sil.runs.under_test import Find, InProcess
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import ResourceNames, SiteInUse
+from sil.trace.facts import Fact, RunTables, timings_frame
+from sil.world.events import SimClock
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.scheduler import Guard
+from sil.world.harness import Together
+
+
+class SeveralClusters(Scenario):
+    """Clusters between which a meta-scheduler distributes the jobs; its policies are what is compared."""
+
+    kind = Kind.CLUSTERS
+    purpose = "an experiment with several clusters"
+    where = "with several clusters"
+    without_effect = (
+        *("history", "log", "policy", "events", "queues", "notional", "outages"),
+        *("messages", "crashes", "clock_jumps", "guard.decision_cost", "guard.reasons"),
+    )
+
+    @classmethod
+    def _resolve_queues(
+        cls, experiment: Experiment, in_use: SiteInUse, find: Find
+    ) -> tuple[Mapping[str, InProcess], Mistakes]:
+        """The scheduler of each cluster, by its label."""
+        found, mistakes, alike = dict[str, InProcess](), Mistakes(), set[object]()
+        for k, (table, site) in enumerate(zip(experiment.clusters, in_use.clusters, strict=True)):
+            place, named = ("clusters", k), f"cluster '{table.name}': "
+            try:
+                scenario = scenario_of(experiment.of_cluster(k), site, find)
+            except DoesNotFit as error:
+                mistakes += [(place, named + text) for _, text in error.mistakes]
+                continue
+            scheduler = scenario.schedulers[0].require_in_process("each of several clusters")
+            found[scheduler.label] = scheduler
+            alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
+            if scenario.kind is not Kind.FREE_NODES or scheduler.has_own_queue or len(alike) > 1:
+                why = "each of several clusters has nodes of partitions, the same job classes as the others, and"
+                mistakes.append((place, f"{named}{why} a scheduler that is no whole resource manager"))
+        return found, mistakes
+
+    @cached_property
+    def members(self) -> Mapping[str, Scenario]:
+        """Each cluster as an experiment of its own, by its name."""
+        found = {}
+        for k, (table, site) in enumerate(zip(self.experiment.clusters, self.in_use.clusters, strict=True)):
+            alone = scenario_of(self.experiment.of_cluster(k), site, self.queue_schedulers.__getitem__)
+            found[table.name] = replace(alone, place=k, replication=self.replication)
+        return found
+
+    @property
+    def resources(self) -> ResourceNames:
+        of_all = {cluster: member.resources for cluster, member in self.members.items()}
+        names = [f"{cluster}/{name}" for cluster, of in of_all.items() for name in of.names]
+        sites = ", ".join(dict.fromkeys(of.site for of in of_all.values()))
+        classes = tuple(each for of in of_all.values() for each in of.node_classes)
+        return ResourceNames(sites, (*names, *of_all), node_classes=classes)
+
+    @property
+    def model(self) -> dict[str, Any]:
+        models = [member.model for member in self.members.values()]
+        sums = {key: sum((model[key] for model in models[1:]), models[0][key]) for key in models[0]}
+        sums["nodes"] = tuple(dict.fromkeys(sums["nodes"]))
+        return {**sums, "cluster_schedulers": tuple(each.scheduler for each in self.experiment.clusters)}
+
+    def site(self) -> SiteModel:
+        raise NotImplementedError  # not reached
+
+    def arriving(self) -> tuple[list[Job], list[set[JobId]]]:
+        """The jobs, numbered in order of arrival, and which of them are submitted at each cluster."""
+        drawn = [(job, k) for k, member in enumerate(self.members.values()) for job in member.jobs()]
+        drawn.sort(key=lambda each: each[0].arrival_s)
+        at = [{JobId(n) for n, (_, of) in enumerate(drawn) if of == k} for k in range(len(self.members))]
+        return [job._replace(id=JobId(n)) for n, (job, _) in enumerate(drawn)], at
+
+    def _carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
+        (jobs, at), decisions, clock = self.arriving(), list[float](), SimClock()
+        limits = self.experiment.guard
+        guard = Guard(clock, limits.decision_limit_s, decisions.extend)
+        asking = Supervision(host, guard, self.streams.scheduler_seed, limits.ask_twice)
+        policy = asking.scheduler(self.under_test(run.scheduler).require_in_process("a meta-scheduler"))
+        meta = MetaScheduler(clock, policy, self.experiment.transfers.transfer_s)
+        runs, current = list[SiteRun](), 0
+        with ExitStack() as stack:
+            worlds = []
+            for (name, member), here in zip(self.members.items(), at, strict=True):
+                site = replace(member, submitted=jobs).site()
+                runs.append(SiteRun(site, member.disturbances(site, decisions), clock=clock))
+                scheduler = member.schedulers[0].require_in_process("each of several clusters")
+                manager = stack.enter_context(runs[-1].managed(scheduler, asking, log))
+                outlook, orders = site.outlook(runs[-1].ports, scheduler, asking), runs[-1].world.dispatcher
+                there = AtCluster(name, meta, manager, outlook, orders, {job.id: job for job in site.jobs})
+                orders.on_start, orders.on_given_up = there.started, there.given_up
+                worlds.append((runs[-1].world, [job for job in site.jobs if job.id in here], there))
+            try:
+                for current in Together(worlds).steps():  # noqa: B007 (where it ends)
+                    pass
+            except SchedulerFault as fault:
+                text = f"on cluster '{[*self.members][current]}': {fault.message}"
+                job = meta.asked_about if fault.job is None else fault.job
+                runs[current].world.trace.note_fault(fault.time_s, fault.rule, text, job)
+                host.faulted(fault)
+        host.over()
+        return RunTables.of(facts=_joined(run, runs, at), timings=timings_frame(decisions, run))
+
+    def notes(self) -> Iterator[str]:
+        for name, member in self.members.items():
+            yield from (f"cluster '{name}': {text}" for text in member.notes())
+
+
+def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]]) -> pl.DataFrame:
+    """The facts of all clusters in order of time, with machines numbered through; faults come last. The
+    resource of a run is its cluster; a job arrives where it is submitted."""
+    first = [0, *accumulate(each.site.capacity.n_machines for each in runs)]
+    event, each, tables = pl.col("event"), pl.element().struct, []
+    for k, of in enumerate(runs):
+        is_here = (event != Fact.JOB_ARRIVED) | pl.col("job").is_in([*at[k]])
+        is_of_cluster = (pl.col("resource") < 0) | (event == Fact.JOB_MOVED)
+        cluster = pl.lit(first[-1] + k, pl.Int32)
+        intervals = pl.struct(each.field("first") + first[k], each.field("last") + first[k])
+        shares = pl.struct(each.field("node") + first[k], each.field("chunks", "gpus"))
+        renumbered = {
+            "run": pl.col("run") * len(runs) + k,
+            "resource": pl.when(is_of_cluster).then(cluster).otherwise(pl.col("resource") + first[k]),
+            "machines": pl.col("machines").list.eval(intervals),
+            "shares": pl.col("shares").list.eval(shares),
+        }
+        tables.append(of.checked(run).filter(is_here).with_columns(**renumbered))
+    return pl.concat(tables).sort(event == Fact.FAULT, "time_s", maintain_order=True)
