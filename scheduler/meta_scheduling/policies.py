@@ -4,12 +4,12 @@ Ties: the shorter transfer, then the cluster listed first."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from scheduler.model import Job, NodeSchedule, Start
-from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem, first_violation
-from scheduler.rules import NO_JOB_FORGOTTEN, Kind, Violation
+from scheduler.rules import KNOWN_NODES, NO_JOB_FORGOTTEN, Kind, Violation
 from scheduler.time_shared.forecast import Forecast
 
 
@@ -48,10 +48,12 @@ class ClustersProblem(SchedulingProblem):
         return NodeSchedule((Start(0, clusters, self.now_s + 1.0),))
 
     def violation(self, answer: object) -> Violation | None:
-        if isinstance(answer, NodeSchedule) and not any(NodeSet.of(start.nodes).n for start in answer.starts):
-            job = self.jobs[0].id
+        job, found = self.jobs[0].id, first_violation(self, answer, lambda i, job, start, nodes: None)
+        if found is None and not sum(len(start.nodes) for start in getattr(answer, "starts", ())):
             return Violation(NO_JOB_FORGOTTEN, job, f"job {job} is sent to no cluster")
-        return first_violation(self, answer, lambda i, job, start, nodes: None)
+        if found is not None and found.rule == KNOWN_NODES:
+            return replace(found, message=f"job {job} is sent to a cluster that is none of {self.n_places}")
+        return found
 
 
 COSTS: Mapping[str, Callable[[ClusterState], float]] = {

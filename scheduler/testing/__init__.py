@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scheduler.messages import UserError
 from scheduler.ports import AnyScheduler
 from scheduler.rules import Kind
 from scheduler.testing import mapping, rigid, time_shared
@@ -31,7 +32,10 @@ CONTRACTS: dict[str, Contract] = {
 
 def contract_for(name: str) -> Contract:
     """The contract with that name, or an alias of it. Raises ValueError."""
-    return CONTRACTS[CONSUMABLE if name.replace("_", "-") == CONSUMABLE else Kind(name)]
+    found = CONSUMABLE if name.replace("_", "-") == CONSUMABLE else Kind(name)
+    if found not in CONTRACTS:
+        raise UserError(f"policies that choose clusters (kind {found}) are tested by experiments: sil run")
+    return CONTRACTS[found]
 
 
 def check_contract(

@@ -238,7 +238,8 @@ def new_scheduler(
     for path in written:
         console.print_line(f"  {path}")
     install = shlex.join(["pip", "install", "-e", str(folder or name)])
-    console.print_line(f"The scheduler works as it is. To try it:\n  {install}\n  sil check {name}")
+    then = f"run two-sites --scheduler {name}" if kind is Kind.CLUSTERS else f"check {name}"
+    console.print_line(f"The scheduler works as it is. To try it:\n  {install}\n  sil {then}")
     if kind is Kind.FREE_NODES:
         console.print_line(f"  sil check {name} --kind consumable-nodes")
 

@@ -85,6 +85,10 @@ class SiteChoice:
             raise UserError(
                 f"with {given('--as-of')}, say with {given('--site')} which database has the history"
             )
+        if experiment.clusters and self.address is not None:
+            raise UserError(
+                f"an experiment with several clusters names their sites itself; leave out {given('--site')}"
+            )
         if self.learns and experiment.notional:
             changes = "; ".join(change.text for change in experiment.notional)
             raise UserError(

@@ -57,8 +57,8 @@ class SeveralClusters(Scenario):
             found[scheduler.label] = scheduler
             alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
             if scenario.kind is not Kind.FREE_NODES or scheduler.has_own_queue or len(alike) > 1:
-                why = "each of several clusters has nodes of partitions, the same job classes as the others, and"
-                mistakes.append((place, f"{named}{why} a scheduler that is no whole resource manager"))
+                why = "each of several clusters has nodes of partitions, the job classes of the others, and a"
+                mistakes.append((place, f"{named}{why} scheduler that is no whole resource manager"))
         return found, mistakes
 
     @cached_property
@@ -120,7 +120,8 @@ class SeveralClusters(Scenario):
             except SchedulerFault as fault:
                 text = f"on cluster '{[*self.members][current]}': {fault.message}"
                 job = meta.asked_about if fault.job is None else fault.job
-                runs[current].world.trace.note_fault(fault.time_s, fault.rule, text, job)
+                for each in runs:  # whose jobs may not have ended
+                    each.world.trace.note_fault(fault.time_s, fault.rule, text, job)
                 host.faulted(fault)
         host.over()
         return RunTables.of(facts=_joined(run, runs, at), timings=timings_frame(decisions, run))
@@ -148,4 +149,5 @@ def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]
             "shares": pl.col("shares").list.eval(shares),
         }
         tables.append(of.checked(run).filter(is_here).with_columns(**renumbered))
-    return pl.concat(tables).sort(event == Fact.FAULT, "time_s", maintain_order=True)
+    facts = pl.concat(tables).filter((event != Fact.FAULT) | pl.col("message").is_first_distinct())
+    return facts.sort(event == Fact.FAULT, "time_s", maintain_order=True)

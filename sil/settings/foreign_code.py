@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from site_db.store import Address
 
 
-BUILT_IN = {**registry.ON_MACHINES, **registry.ON_SHARED_NODES, **registry.ON_FREE_NODES}
+BUILT_IN = {name: target for of in registry.BUILT_IN.values() for name, target in of.items()}
 
 
 @dataclass(frozen=True)

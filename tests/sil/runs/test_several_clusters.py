@@ -67,12 +67,14 @@ class Wrong:
     def schedule(self, problem: ClustersProblem) -> Any:
         self._n += 1
         if self._n < 3:
-            return problem.sent_to(0)
+            return problem.sent_to(self._n % 2)
         match self._how:
             case "raises":
                 raise KeyError("cluster")
             case "none":
                 return problem.sent_to()
+            case "twice":
+                return problem.sent_to(1, 1)
             case "unknown":
                 return problem.sent_to(2)
             case _:
@@ -338,7 +340,8 @@ def test_redundant_requests_to_queues_in_order_are_one_queue_for_both(made: Call
     [
         ("raises", "raises-nothing", "KeyError"),
         ("none", "no-job-forgotten", "job 2 is sent to no cluster"),
-        ("unknown", "known-nodes", "job 2 is started on nodes 2; there are nodes 0 to 1"),
+        ("unknown", "known-nodes", "job 2 is sent to a cluster that is none of 2"),
+        ("twice", "one-task-on-each-node", "job 2"),
         ("nothing", "returns-a-schedule", "returned None"),
     ],
 )
