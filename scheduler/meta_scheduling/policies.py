@@ -66,8 +66,7 @@ COSTS: Mapping[str, Callable[[ClusterState], float]] = {
 
 
 class Ranked:
-    """Sends each job to the `copies` clusters with the least cost; the first to start it is the one that runs
-    it.
+    """Each job to the clusters with the least cost: one, or copies to several.
 
     `distance` keeps jobs where they are submitted; `jobs` joins the shortest queue; `load` is in seconds;
     `start` and `end` are predicted, which takes some decisions of each cluster's scheduler. Sources:
