@@ -15,7 +15,7 @@ WAITS = "all machines that can run it have a batch; it is for one that asks for 
 
 
 class Bold:
-    """BOLD: each idle machine gets a batch of the jobs, whose size falls as fewer are left.
+    """BOLD: each idle machine gets a batch of jobs, a smaller one the fewer are left.
 
     A large batch saves delays of dispatch, a small one evens out run times that differ. A machine asks for
     its next batch when it has completed one, so that actual times count; the others wait, in queue order.
