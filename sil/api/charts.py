@@ -119,10 +119,8 @@ class Plots:
         first submission, like ("60d", "67d"), or between two dates; without one, around the job that waited
         longest.
 
-        Raises UserError for an unknown scheduler, an empty window, and on nodes that jobs share.
+        Raises UserError for an unknown scheduler, and for an empty window.
         """
-        if self._replayed().described["nodes"]:
-            raise UserError("jobs overlap on nodes that they share; there is no Gantt chart of them")
         jobs, names = self._jobs()
         name = names[0] if scheduler is None and names else scheduler
         if name is None or name not in jobs:
@@ -134,7 +132,7 @@ class Plots:
             between_s = since_first_s(window[0], clock), since_first_s(window[1], clock)
         if between_s is not None and not between_s[0] < between_s[1]:
             raise UserError(f"window is {window!r}; expected an end after the beginning")
-        return Chart(gantt(jobs[name], self._processors, between_s))
+        return Chart(gantt(jobs[name], self._processors, between_s, self._replayed().parts.get(name)))
 
     @property
     def _processors(self) -> int:

@@ -14,6 +14,7 @@ from pydantic import Field, create_model
 
 from scheduler import UserError
 from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
+from sil.outcome.run_parts import run_parts
 from sil.report import FigureKind
 from sil.report.analysis import ALL_JOBS, Analysis
 from sil.report.listing import file_name, json_text
@@ -21,7 +22,7 @@ from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.replays import Estimates
 from sil.trace.facts import TRACE
 from sil.trace.log_clock import KEY
-from sil.trace.reading import DAMAGED
+from sil.trace.reading import DAMAGED, read_facts, read_node_cores
 from site_db.files.access import OF_JSON, no_link, read_text
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def draw(out: Path, kind: FigureKind, changes: Mapping[str, float] = ALL_AS_BEFO
 
     replayed = read(out)
     page = replay_page(replayed, _analysis(replayed, changes))
-    page.sections += schedule_sections(replayed)
+    page.sections += [] if replayed.parts else schedule_sections(replayed)
     return write_figures(out / FIGURES, kind, page)
 
 
@@ -121,7 +122,7 @@ def read(out: Path) -> Replayed:
     try:
         of_older_versions = {"analysis": asdict(ALL_JOBS), "bounded_slowdown_threshold_s": BOUND_S}
         summary = {**of_older_versions, **json.loads(read_text(path, OF_JSON))}
-        described, jobs = {key: summary[key] for key in DESCRIBED}, {}
+        described, jobs, parts = {key: summary[key] for key in DESCRIBED}, {}, {}
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
         Summary.model_validate(described, strict=True)
         Estimates(described["estimates"])
@@ -135,7 +136,9 @@ def read(out: Path) -> Replayed:
                 jobs[name] = read_jobs_csv(path)
                 if (trace := path.parent / TRACE).is_file():
                     jobs[name] = with_users_and_reasons(jobs[name], trace)
-        return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
+                    if described["nodes"] and (cores := read_node_cores(trace)):
+                        parts[name] = run_parts(read_facts(trace), cores)
+        return Replayed(described, {name: table for name, table in jobs.items() if len(table)}, parts)
     except ImpossibleJob:
         raise
     except (*DAMAGED, ValueError, LookupError, TypeError, RecursionError) as error:

@@ -184,6 +184,7 @@ REPLAY_METRICS = {
     **{metric.key: metric for metric in (*DETAILS, *INTERRUPTED, *REFUSED)},
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
+OF_SOME_REPLAYS = (GPU_UTILISATION, *OF_DEADLINES, *DETAILS, *INTERRUPTED, *REFUSED)
 
 OF_SOME_SITES = (
     *OF_GPUS,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sil.outcome.comparison import ComparedMetric, Comparison, ComparisonMatrix
-from sil.outcome.metrics import DETAILS, GPU_UTILISATION, INTERRUPTED, REFUSED, REPLAY_METRICS, Metric, metric
+from sil.outcome.metrics import DETAILS, INTERRUPTED, OF_SOME_REPLAYS, REFUSED, REPLAY_METRICS, Metric, metric
 from sil.outcome.prediction_errors import Accuracy
 from sil.outcome.statistics import Interval
 
@@ -179,7 +179,7 @@ def replay_rows(
     for name, m in REPLAY_METRICS.items():
         values = [found.get(name) for found in statistics.values()]
         is_known = any(value is not None for value in values) and (on_page or m not in DETAILS)
-        if is_known or m not in (GPU_UTILISATION, *DETAILS, *INTERRUPTED, *REFUSED):
+        if is_known or m not in OF_SOME_REPLAYS:
             label = m.title if on_page and m.unit == "s" else m.label
             rows.append((label, [text(m, value) for value in values]))
     return rows

@@ -15,18 +15,12 @@ from sil.settings.faults import FailuresTable, MessagesTable, RandomFailuresTabl
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteInUse
 from sil.world.actual_runtimes import RandomStreams
-from sil.world.failures import (
-    Checkpoints,
-    Hindrances,
-    RandomFailures,
-    SlowMachines,
-    TimedChange,
-    failing_runs,
-)
+from sil.world.failures import Hindrances, RandomFailures, SlowMachines, TimedChange, failing_runs
 from site_db.files.toml_file import Location
 
 if TYPE_CHECKING:
     from sil.runs.simulation import SiteModel
+    from sil.world.failures import Checkpoints
     from sil.world.harness import World
     from sil.world.remote.network import MessageFault, Mishap
 

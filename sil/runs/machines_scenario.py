@@ -142,7 +142,7 @@ class Machines(SiteModel):
         site = self._site = scenario.in_use.site
         self.capacity = Capacity(site.n_machines, names=site.resource_names)
         self._scenario = scenario
-        self._actual = ActualRuntimes(*scenario.run_times(self.jobs), scenario.checkpoints)
+        self._actual = ActualRuntimes(*scenario.run_times(self.jobs))
 
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> DedicatedMachines:
         slots = [*self._scenario.places.values()]

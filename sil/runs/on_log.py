@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from math import inf
+from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,7 @@ class Replay(ReplaySettings):
         nodes, of_nodes = self.log.cluster, dict[str, object](gpus=0, nodes=[])
         if nodes is not None:
             of_nodes = {"gpus": nodes.gpus, "nodes": nodes.model, "machines": list(nodes.nodes)}
+            of_nodes["node_cores"] = [ceil(node.cores) for node in nodes.nodes.values()]
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
@@ -349,8 +350,9 @@ class Replay(ReplaySettings):
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
-        checkpoints = Checkpoints.of(self.checkpoint_interval_s, self.checkpoint_cost_s)
-        hindrances = None if checkpoints is None else Hindrances(checkpoints=checkpoints)
+        hindrances = None
+        if (interval_s := self.checkpoint_interval_s) is not None:
+            hindrances = Hindrances(checkpoints=Checkpoints(interval_s, self.checkpoint_cost_s))
         return SiteRun(machine, Disturbances(ORDERS[self.order], hindrances=hindrances), on_facts)
 
     def _managed(

@@ -182,7 +182,8 @@ class Scenario(ABC):
     @property
     def checkpoints(self) -> Checkpoints | None:
         """The checkpoints that all jobs take."""
-        return Checkpoints.of(self.experiment.checkpoint_interval_s, self.experiment.checkpoint_cost_s)
+        interval_s, cost_s = self.experiment.checkpoint_interval_s, self.experiment.checkpoint_cost_s
+        return None if interval_s is None else Checkpoints(interval_s, cost_s)
 
     @property
     def streams(self) -> RandomStreams:

@@ -254,6 +254,11 @@ def read_resource_names(path: Path) -> tuple[str, ...]:
     return tuple(str(name) for some in names if isinstance(some, list) for name in some)
 
 
+def read_node_cores(path: Path) -> list[int]:
+    """The CPUs of each node of a trace; empty if it has none. Raises NoTrace."""
+    return [int(n) for n in _description(path).get("node_cores", [])]
+
+
 def read_clock(path: Path, facts: pl.DataFrame) -> LogClock:
     """The clock of a run in a trace, of which these are facts. Raises NoTrace."""
     arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"]

@@ -38,7 +38,7 @@ class Columns(TypedDict, total=False):
     resource: int
     machines: Sequence[int]
     expected_s: float | None
-    detail: str | None
+    detail: str
     message: str
 
 
@@ -152,14 +152,6 @@ class TraceRecorder:
         self._ends += (n, time_s, job.id, run, resource)
         if n >= self._most:
             self.close()
-
-    def note_lost(
-        self, time_s: float, order: DispatchOrder, lost_s: float | None, detail: str | None = None
-    ) -> None:
-        """Record that a run is lost, and with it the work since its last checkpoint, if jobs have any."""
-        run, job, resource, *_ = order
-        of_run = Columns(job=job.id, run=run, resource=resource, expected_s=lost_s, detail=detail)
-        self.note(time_s, Fact.RUN_LOST, **of_run)
 
     def note_reason(self, time_s: float, job: int, reason: str) -> None:
         """Record why a job waits."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
-from sil.world.failures import Checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +58,13 @@ class ActualRuntimes:
 
     `mean[job.id, j]` is that of a job on resource j with all cluster members. A job has one quantile,
     `quantiles[job.id]`, which applies on every resource and after restarts, so that compared schedulers meet
-    the same run times. Jobs may take `checkpoints`.
+    the same run times.
     """
 
-    def __init__(
-        self,
-        mean: EtcMatrix,
-        spread: Spread,
-        quantiles: NDArray[np.float64],
-        checkpoints: Checkpoints | None = None,
-    ) -> None:
+    def __init__(self, mean: EtcMatrix, spread: Spread, quantiles: NDArray[np.float64]) -> None:
         self._mean = mean
         self._spread = spread
         self._quantiles = quantiles
-        self._checkpoints = checkpoints
 
     def can_run(self, job: Job, resource: int) -> bool:
         return self._mean[job.id, resource] < inf
@@ -80,8 +72,7 @@ class ActualRuntimes:
     def run_s(self, job: Job, resource: int, share_of_members: float) -> float:
         """Seconds that `job` runs on `resource`, with a share of the cluster's members."""
         mean_s = self._mean[job.id, resource]
-        run_s = mean_s * self._spread.factor(float(self._quantiles[job.id])) / share_of_members
-        return run_s if self._checkpoints is None else self._checkpoints.run_s(run_s)
+        return mean_s * self._spread.factor(float(self._quantiles[job.id])) / share_of_members
 
 
 class RuntimesOnNodes:

@@ -131,15 +131,6 @@ class Checkpoints:
     interval_s: float
     cost_s: float = 0.0
 
-    @classmethod
-    def of(cls, interval_s: float | None, cost_s: float) -> Checkpoints | None:
-        return None if interval_s is None else cls(interval_s, cost_s)
-
-    @property
-    def period_s(self) -> float:
-        """The time from one complete checkpoint to the next."""
-        return self.interval_s + self.cost_s
-
     def run_s(self, work_s: float) -> float:
         """The run time of a job that works for `work_s`, with its checkpoints."""
         return work_s + self.cost_s * max(ceil(work_s / self.interval_s) - 1, 0) if work_s < inf else inf
@@ -163,7 +154,7 @@ class Hindrances:
         self._slow = slow
         self._failing = failing or {}
         self._most_s = most_s
-        self._checkpoints = checkpoints
+        self.checkpoints = checkpoints
         self._failed: Counter[JobId] = Counter()
         self._will_fail: set[RunId] = set()
         self._active: dict[RunId, tuple[float, float, float, float]] = {}
@@ -184,17 +175,17 @@ class Hindrances:
         if fails is not None and self._failed[order.job.id] < fails.n:
             self._will_fail.add(order.run)
             run_s *= fails.after
-        if self._checkpoints is not None:
+        if self.checkpoints is not None:
             self._active[order.run] = run_s, slowness, saved_s, usual_s
         return run_s
 
     def lost_s(self, order: DispatchOrder, left_s: float) -> float | None:
         """The seconds since the last checkpoint of a run that is interrupted `left_s` before its end; None
         without checkpoints."""
-        if self._checkpoints is None:
+        if self.checkpoints is None:
             return None
         run_s, slowness, saved_s, of_s = self._active.pop(order.run)
-        period_s, ran_s = self._checkpoints.period_s, run_s - left_s
+        period_s, ran_s = self.checkpoints.interval_s + self.checkpoints.cost_s, run_s - left_s
         n = ran_s // (period_s * slowness)
         more, before = (saved_s + n * period_s, of_s), self._saved.get(order.job.id, (0.0, of_s))
         if more[0] * before[1] > before[0] * of_s:  # an abandoned run may have saved more

@@ -26,7 +26,7 @@ from scheduler.ports import (
 from scheduler.resource_manager import Manager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import FAILED, Fact
-from sil.trace.recorder import TraceRecorder
+from sil.trace.recorder import Columns, TraceRecorder
 from sil.world.events import (
     AnyEvent,
     ArrivalDue,
@@ -208,7 +208,8 @@ class Harness:
         order, lost_s = self._machines.interrupt(run, now_s)
         job = order.job.id
         if self._machines.has_failed(run, job):
-            self._trace.note_lost(now_s, order, lost_s, FAILED)
+            failed = Columns(job=job, run=run, resource=order.resource, expected_s=lost_s, detail=FAILED)
+            self._trace.note(now_s, Fact.RUN_LOST, **failed)
             self._idle_rounds = 0
             self._notify(RunLost(run, now_s, failed_job=job))
             return
@@ -275,7 +276,8 @@ class Harness:
                 if not self._machines.is_active(run):
                     continue  # preempted after the loss of another
                 order, lost_s = self._machines.interrupt(run, now_s)
-                self._trace.note_lost(now_s, order, lost_s)
+                lost = Columns(job=order.job.id, run=run, resource=order.resource, expected_s=lost_s)
+                self._trace.note(now_s, Fact.RUN_LOST, **lost)
                 self._notify(RunLost(run, now_s, known_as))
 
     def _nodes_changed(self, event: NodeNotice) -> None:

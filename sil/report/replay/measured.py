@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -20,10 +20,12 @@ SENTENCES = ("fault", "refused")
 
 @dataclass(frozen=True)
 class Replayed:
-    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
+    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any; on
+    nodes, the `parts` of their runs (`run_parts`)."""
 
     described: Mapping[str, Any]
     jobs: Mapping[str, pl.DataFrame]
+    parts: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
     @property
     def statistics(self) -> Mapping[str, Mapping[str, float]]:

@@ -10,7 +10,7 @@ import polars as pl
 from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, scheduler_lines, tooltips
 from sil.report.replay import Jobs
 from sil.report.schedule_levels import Floats
-from sil.report.vega_lite import Figure, Spec, below_each_other, column
+from sil.report.vega_lite import Figure, Spec, below_each_other, column, either
 from sil.trace.held import ALLOCATED, one_row_per_interval
 from sil.trace.log_clock import LogClock
 from sil.workload.slices import DAY_S
@@ -121,22 +121,30 @@ def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
     return distribution(waits_s, names, title, least=1.0)
 
 
-def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | None = None) -> Figure:
+def gantt(
+    table: pl.DataFrame,
+    processors: int,
+    window_s: tuple[float, float] | None = None,
+    parts: pl.DataFrame | None = None,
+) -> Figure:
     """Processors by time in a window, in seconds from the first submission on; without one, while
-    `GANTT_RUNS` jobs start, around the job that waited longest."""
+    `GANTT_RUNS` jobs start, around the job that waited longest. On nodes, of the `parts` of runs."""
     jobs = table.sort("starting_time", "job_id")
     begin_s = float(jobs["submission_time"].to_numpy().min())
     if window_s is None:
         from_s, until_s = _around_the_longest_wait(jobs)
     else:
         from_s, until_s = (begin_s + edge_s for edge_s in window_s)
+    if parts is None:
+        times = {"from_s": "starting_time", "until_s": "finish_time"}
+        parts = one_row_per_interval(jobs.with_columns(machines=ALLOCATED, is_lost=False, **times))
     # Include runs that began before, or their nodes would look idle.
-    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s)
-    frame = one_row_per_interval(shown.with_columns(machines=ALLOCATED)).select(
+    shown = parts.filter(pl.col("from_s") < until_s, pl.col("until_s") > from_s)
+    frame = shown.select(
         pl.col("job_id").alias("job"),
-        ((pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S).alias("from"),
-        ((pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S).alias("until"),
-        *("low", "high"),
+        ((pl.col("from_s").clip(lower_bound=from_s) - begin_s) / DAY_S).alias("from"),
+        ((pl.col("until_s").clip(upper_bound=until_s) - begin_s) / DAY_S).alias("until"),
+        *("low", "high", "is_lost"),
         colour=(pl.col("job_id") % len(PALETTE)).cast(pl.String),
     )
     frame = frame.sort("from", maintain_order=True)
@@ -152,6 +160,7 @@ def gantt(table: pl.DataFrame, processors: int, window_s: tuple[float, float] | 
         y=column("low:Q", title="Processor", scale=rows),
         y2=column("high"),
         color=column("colour:N", scale=colours, legend=None),
+        opacity=either("datum.is_lost", 0.4, 1.0),
         tooltip=tooltips("job", "from", "until", "low", "high"),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from scheduler.messages import counted
@@ -123,7 +124,9 @@ def _sections(replayed: Replayed, jobs: Jobs, names: Sequence[str]) -> Iterator[
     processors, threshold = int(d["processors"]), f"{d['bounded_slowdown_threshold_s']:g} s"
     over_time = small_multiples(replayed.jobs, names, processors, int(d["gpus"]), LogClock.described(d))
     yield _drawn("Over time", "Means over intervals of equal length, of all jobs.", over_time)
-    if not d["nodes"]:  # on which jobs overlap
+    if d["nodes"]:  # on which jobs overlap
+        yield from schedule_sections(replace(replayed, jobs=jobs))
+    else:
         yield Section("Schedules", SCHEDULES, [Part(schedules=schedules(replayed.jobs, processors))])
     limit = "Cumulative distribution of waiting times."
     yield _drawn("Waiting time", limit, waiting_distribution(jobs, names))
@@ -157,14 +160,18 @@ def _drawn(title: str, note: str, chart: Figure) -> Section:
 
 
 def schedule_sections(replayed: Replayed) -> list[Section]:
-    """Part of each schedule as a chart that can be a file; none of nodes, on which jobs overlap."""
-    d = replayed.described
+    """Part of each schedule as a chart that can be a file."""
+    d, jobs = replayed.described, replayed.jobs
     note = (
         "All runs while some hundred jobs start, around the job that waited longest. Colours only "
         "distinguish jobs."
     )
-    jobs = {} if d["nodes"] else replayed.jobs
+    if d["nodes"]:
+        note += " The CPUs of a node lie side by side. A suspended run has several parts; a lost one is pale."
+        jobs = {name: table for name, table in jobs.items() if name in replayed.parts}
     return [
-        _drawn(f"Schedule of {name}", note, gantt(table, int(d["processors"])))
+        _drawn(
+            f"Schedule of {name}", note, gantt(table, int(d["processors"]), None, replayed.parts.get(name))
+        )
         for name, table in jobs.items()
     ]

@@ -263,6 +263,8 @@ class DedicatedMachines(ExecutionModel):
         c = order.resource - self._site.n_machines
         share = 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
         run_s = self._actual_runtimes.run_s(order.job, order.resource, share)
+        if self._hindrances is not None and self._hindrances.checkpoints is not None:
+            run_s = self._hindrances.checkpoints.run_s(run_s)
         self._begin(order, self._hindered_s(order, run_s, now_s), now_s)
 
     def _begin(self, order: DispatchOrder, run_s: float, now_s: float) -> None:

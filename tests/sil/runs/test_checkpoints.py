@@ -14,14 +14,20 @@ from hypothesis import strategies as st
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.node_request import Node, Partition, Request
 from scheduler.priority.policy import Preempted, PreemptMode, SitePolicy
+from sil.experiment.replay import replay_all
+from sil.experiment.replay_folder import read
 from sil.outcome.jobs import job_table, run_table
 from sil.outcome.metrics import run_metrics
+from sil.outcome.run_parts import run_parts
+from sil.report.analysis import ALL_JOBS
+from sil.report.replay.page import schedule_sections
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.files import FIXTURES
 from sil.settings.log_events import Events, NodesUpdated
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact, RunTables
+from sil.workers.executor import Inline, Listener
 from sil.workload.job_log import log_on_nodes
 from sil.world.failures import Checkpoints, Hindrances, SlowMachines
 from site_db.site_file.cluster import SiteNodes
@@ -29,6 +35,7 @@ from tests.builders import description, tiny_experiment
 from tests.commands import sil, succeeded, the_sentence
 from tests.examples import up_to
 from tests.sil.experiment.test_experiment import facts_of
+from tests.sil.experiment.test_replay import shown_by
 from tests.sil.runs import test_suspension_on_nodes as suspension
 from tests.sil.runs.test_engines import log_of
 from tests.sil.runs.test_shared_experiment import EXPERIMENT as TIME_SHARED
@@ -279,3 +286,29 @@ def test_on_time_shared_nodes_checkpoints_are_refused(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(LAB)
     (tmp_path / "e.toml").write_text("checkpoint_interval_s = 60\n" + TIME_SHARED)
     assert "checkpoint_interval_s has no effect" in the_sentence(sil("run", tmp_path / "e.toml"))
+
+
+# -- charts --------------------------------------------------------------------------------------------------
+
+
+def test_the_parts_of_runs_leave_out_suspensions_and_have_lost_runs(tmp_path: Path) -> None:
+    replay = in_tiers([(0, 100, 100, 0), (10, 20, 20, 1)], suspension.policy(), 25, [(50, 60)])
+    facts = replay.facts(resolve("easy"), tmp_path / "printed")
+    rows = run_parts(facts, [4]).sort("from_s").rows()
+    assert rows == [
+        (1, 0.0, 10.0, 0, 4, True),
+        (2, 10.0, 30.0, 0, 4, False),
+        (1, 30.0, 50.0, 0, 4, True),
+        (1, 171.0, 246.0, 0, 4, False),
+    ]
+
+
+def test_a_gantt_chart_of_nodes_has_the_parts_of_runs(tmp_path: Path) -> None:
+    replay = in_tiers([(0, 100, 100, 0), (10, 20, 20, 1)], suspension.policy(), 25)
+    replay_all(replay, [resolve("easy")], tmp_path / "out", Inline(), ALL_JOBS, Listener())
+    replayed = read(tmp_path / "out")
+    (section,) = schedule_sections(replayed)
+    assert section.parts[0].chart is not None
+    drawn = shown_by(section.parts[0].chart).sort("from").with_columns(pl.col("from", "until") * 86_400)
+    columns = [drawn[name].round(3).to_list() for name in ("from", "until")]
+    assert [drawn["job"].to_list(), *columns] == [[1, 2, 1], [0, 10, 30], [10, 30, 120]]

@@ -23,6 +23,8 @@ from scheduler.priority.policy import (
 )
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.invariants.checker import Capacity, first_violation
+from sil.outcome.jobs import run_table
+from sil.outcome.run_parts import run_parts
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.log_events import Events, JobEvent
@@ -208,6 +210,19 @@ def test_work_is_done_once_cpus_are_never_shared_and_a_job_continues_as_soon_as_
     folder = tmp_path_factory.getbasetemp()
     facts = facts_of(jobs, REQUESTS, folder, [Node(4, 1_000)] * 2, site, scheduler)
     check_gang(facts, jobs, modes, waits_for_nobody=not grace_s)
+    check_parts(facts)
+
+
+def check_parts(facts: pl.DataFrame) -> None:
+    """In a chart, no two parts of runs have a CPU at a time, and all have the CPUs that were in use."""
+    parts = run_parts(facts, [4, 4])
+    rows = parts.select("from_s", "until_s", "low", "high").rows()
+    for k, (from_s, until_s, low, high) in enumerate(rows):
+        for others_s, others_end_s, bottom, top in rows[:k]:
+            assert until_s <= others_s or others_end_s <= from_s or high <= bottom or top <= low
+    used_s = (pl.col("until_s") - pl.col("from_s")) * (pl.col("high") - pl.col("low"))
+    ran_s = (pl.col("until_s") - pl.col("from_s") - pl.col("suspended_s")) * pl.col("tasks")
+    assert parts.select(used_s.sum()).item() == pytest.approx(run_table(facts).select(ran_s.sum()).item())
 
 
 def check_gang(
