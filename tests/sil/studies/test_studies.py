@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,6 +21,7 @@ from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
 from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
 from sil.studies.rules import (
     Estimate,
+    GridSamples,
     RuleOutcome,
     StudyFailed,
     Verdict,
@@ -434,6 +437,30 @@ def test_a_claim_on_coscheduling_depends_on_how_processes_wait() -> None:
     assert most_for_d.verdict is Verdict.HOLDS
     assert less_dedicated.judged.verdict is not Verdict.HOLDS
     assert lot.verdict is Verdict.NOT_TESTABLE
+
+
+def test_users_without_a_response_count_neither_in_the_table_nor_in_the_chart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def made(
+        _: object, points: Iterable[tuple[Any, ...]], axes: Sequence[str], seeds: int, __: object
+    ) -> Any:
+        cells = [dict(zip(axes, point, strict=True)) for point in points]
+        nobody = {"response_ms": 0.0, "response_95_ms": 0.0}
+        rows = [
+            {**cell, "replication": k, "response_ms": 150.0 + k, "response_95_ms": 250.0 + k}
+            | (nobody if k == 0 and cell["mpl"] == 1 else {})
+            for cell, k in product(cells, range(seeds))
+        ]
+        return GridSamples(pl.DataFrame(rows), *axes)
+
+    monkeypatch.setattr(coscheduling, "samples", made)
+    found = response.response(3, Runner(Inline()))
+    (part,) = found.drawings
+    assert part.chart is not None
+    assert part.chart.data is not None
+    assert set(part.chart.data["y"]) == {151.0, 151.5}
+    assert found.tables["Mean response time of local users (ms)"].row(0)[2].startswith("151.5 ")
 
 
 @pytest.fixture
