@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import expm1, sqrt
 from pathlib import Path
+from random import Random
 
 import polars as pl
 import pytest
@@ -312,3 +313,29 @@ def test_a_gantt_chart_of_nodes_has_the_parts_of_runs(tmp_path: Path) -> None:
     drawn = shown_by(section.parts[0].chart).sort("from").with_columns(pl.col("from", "until") * 86_400)
     columns = [drawn[name].round(3).to_list() for name in ("from", "until")]
     assert [drawn["job"].to_list(), *columns] == [[1, 2, 1], [0, 10, 30], [10, 30, 120]]
+
+
+@pytest.mark.long
+def test_a_log_of_100_000_jobs_with_preemption_outages_and_checkpoints_keeps_its_invariants(
+    tmp_path: Path,
+) -> None:
+    """`fault` would name an invariant that is broken; the harness takes 75 s."""
+    rng, tiers, at_s = Random(1), suspension.TIERS, 0.0
+    nodes = {f"n{k}": Node(16, partitions=frozenset(tiers)) for k in range(64)}
+    how = suspension.policy(Preempted(PreemptMode.REQUEUE), Preempted(PreemptMode.SUSPEND))
+    cluster = SiteNodes(nodes, {name: Partition(name) for name in tiers}, {}, policy=how)
+    requests = [suspension.within(tier, chunks=n, cores=k) for tier in tiers for n in (1, 2) for k in (2, 8)]
+    rows = []
+    for job in range(1, 100_001):
+        at_s += float(rng.randrange(121))
+        which, run_s = rng.choices(range(12), [4] * 8 + [1] * 4)[0], float(rng.choice([600, 3_600, 7_200]))
+        rows.append((job, at_s, run_s, int(requests[which].cpus), 2 * run_s, 0, which))
+    downs = sorted((float(rng.randrange(int(at_s))), f"n{rng.randrange(64)}") for _ in range(500))
+    states = [NodesUpdated(s, node, "DOWN") for s, node in downs]
+    states += [NodesUpdated(s + 7_200.0, node, "RESUME") for s, node in downs]
+    log, events = log_on_nodes("x", rows, cluster, requests), Events(on_nodes=tuple(sorted(states)))
+    replay = Replay(log, events=events, checkpoint_interval_s=1_800.0, checkpoint_cost_s=30.0)
+    results = replay.results(resolve("easy"), tmp_path / "printed")
+    assert results.fault is None
+    assert results.statistics["interrupted_runs"] > 500
+    assert results.statistics["lost_hours"] > 500
