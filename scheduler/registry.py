@@ -92,6 +92,9 @@ _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 
 _KIND_OF_TARGET = {target: kind for kind, targets in BUILT_IN.items() for target in targets.values()}
 
+IN_BATCHES = frozenset({"bold"})
+"""Schedulers that map some of the jobs, and leave the others for later calls."""
+
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """Schedulers that solve an optimisation problem, which takes long unless jobs and machines fall into few
 classes."""

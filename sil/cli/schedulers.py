@@ -58,7 +58,9 @@ def schedule(
     from sil.world.guard.faults import SchedulerFault
 
     mapped, faults = [], []
-    names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
+    names = scheduler or [
+        name for name in registry.ON_MACHINES if name not in registry.OPTIMISING | registry.IN_BATCHES
+    ]
     under_test = [resolve(name).require_in_process("a matrix", Kind.MAPPING) for name in names]
     given = read_problem(matrix, ready, clusters)
     for each in under_test:

@@ -25,7 +25,7 @@ def test_schedulers_are_rows_where_they_do_not_fit_side_by_side(capsys: pytest.C
     assert max(map(len, printed.splitlines())) <= 80
     rows = [line for line in printed.splitlines() if "1,234,567.8" in line]
     assert [name.split()[0] in row for name, row in zip(NAMES, rows, strict=True)] == [True] * 3
-    assert "Makespan (s). --json has all of them." in " ".join(printed.split())
+    assert "Maximum tardiness (s). --json has all of them." in " ".join(printed.split())
 
 
 @pytest.mark.usefixtures("narrow")
