@@ -136,7 +136,7 @@ class MetaScheduler:
                 places[k].send(job, now_s + problem.clusters[k].transfer_s)
         if home in chosen:
             return home.admit(job)
-        home.door.move(job.id, ", ".join(each.name for each in chosen))
+        home.door.move(job.id, f"sent to {', '.join(each.name for each in chosen)}")
         return None
 
     def refused(self, job: JobId, by: AtCluster, why: str) -> str | None:
@@ -151,4 +151,4 @@ class MetaScheduler:
         """A job starts: it leaves the other queues."""
         for other in self._queues.pop(job, ()):
             if other is not at:
-                other.leave(job, f"{at.name}, where it has started")
+                other.leave(job, f"it has started on {at.name}")

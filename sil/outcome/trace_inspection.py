@@ -94,6 +94,7 @@ _SENTENCES = {
     Fact.JOB_MAPPED: "job {job} is mapped to {where}, {detail}, estimated run time {expected_s:g} s",
     Fact.PASSED_OVER: "job {job} waits: {detail}",
     Fact.JOB_REFUSED: "refused: {detail}",
+    Fact.JOB_MOVED: "job {job} leaves the queue of {where}: {detail}",
     Fact.JOB_INELIGIBLE: "job {job} is not eligible to run: {detail}",
     Fact.JOB_ELIGIBLE: "job {job} is eligible to run (it waited for {detail})",
     Fact.FAULT: "the run ends with a fault ({detail}): {message}",

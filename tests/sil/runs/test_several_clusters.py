@@ -15,6 +15,7 @@ import sil
 from scheduler.meta_scheduling.policies import ClustersProblem
 from scheduler.model import NodeSchedule
 from sil.outcome.metrics import faults
+from sil.outcome.trace_inspection import sentence
 from sil.runs.scenario import DoesNotFit, Scenario, scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import among
@@ -272,8 +273,12 @@ def test_a_job_runs_once_whatever_requests_are_redundant(
     assert len(jobs) == 80
     assert {job.cluster for job in jobs.values()} == {"a", "b"}
     facts = scenario.run(RunKey(0, 0, "everywhere")).facts
-    moved = facts.filter(pl.col("event") == Fact.JOB_MOVED)["job"]
-    assert sorted(moved) == sorted(jobs), "each job left the one queue where it did not start"
+    moved = facts.filter(pl.col("event") == Fact.JOB_MOVED)
+    assert sorted(moved["job"]) == sorted(jobs), "each job left the one queue where it did not start"
+    elsewhere = {f"it has started on {name}" for name in "ab"} | {"it has started elsewhere"}
+    assert set(moved["detail"]) == elsewhere
+    told = sentence(moved.row(0, named=True), ["a/n1", "b/n1", "a", "b"])
+    assert told.startswith(f"job {moved['job'][0]} leaves the queue of ")
 
 
 def test_policies_differ_in_what_moves_and_runs_are_repeatable(
