@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sil
 from scheduler.meta_scheduling.policies import ClustersProblem
@@ -91,7 +93,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Scenario]:
     def make(
         policies: dict[str, Any] | list[str], mean_s: float = SLOW, cores: int = 1, b_cores: int = 0,
         jobs: int = 40, mix: dict[str, float] | None = None, schedulers: tuple[str, str] = ("fcfs", "fcfs"),
-        **settings: Any,
+        **others: Any,
     ) -> Scenario:  # fmt: skip
         b_cores = b_cores or cores
         for n in (cores, b_cores):
@@ -110,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Scenario]:
                 "workload": {"jobs": jobs, "arrivals": come, "mix": mix or {"small": 1.0}},
                 "run_times": {"kind": "gamma", "coefficient_of_variation": 1.0},
                 "nodes": {"time_limits": "ignored"},
-                **settings,
+                **others,
             }
         )
         key = cores, b_cores
@@ -175,14 +177,18 @@ class TwoQueues:
                     for k in self._chosen(policy, n, c, now_s):
                         arrives_s = self._sent[k][n] = now_s + self._late_s(c, k)
                         heappush(events, (arrives_s, 2, next(order), n, k))
-            for c in "ab":
-                here = sorted((s, n) for n, s in self._sent[c].items() if s <= now_s)
-                while here and jobs[here[0][1]].cores <= self._free(c):
-                    n = here.pop(0)[1]
-                    starts[n], self._running[c][n] = (now_s, c), now_s
-                    heappush(events, (now_s + jobs[n].end_s - jobs[n].start_s, 0, next(order), n, c))
-                    for sent in self._sent.values():
-                        sent.pop(n, None)
+            started = True
+            while started:  # a job that starts in one cluster may make way in the other
+                n_before = len(starts)
+                for c in "ab":
+                    here = sorted((s, n) for n, s in self._sent[c].items() if s <= now_s)
+                    while here and jobs[here[0][1]].cores <= self._free(c):
+                        n = here.pop(0)[1]
+                        starts[n], self._running[c][n] = (now_s, c), now_s
+                        heappush(events, (now_s + jobs[n].end_s - jobs[n].start_s, 0, next(order), n, c))
+                        for sent in self._sent.values():
+                            sent.pop(n, None)
+                started = len(starts) > n_before
         return starts
 
     def _late_s(self, c: str, k: str) -> float:
@@ -243,20 +249,44 @@ class TwoQueues:
 POLICIES = ["home", "round_robin", "fewest_jobs", "least_load", "earliest_start", "everywhere"]
 
 
+def assert_agrees(scenario: Scenario, policy: str, cores: dict[str, int], transfer_s: float) -> None:
+    jobs = ran(scenario, policy)
+    expected = TwoQueues(jobs, cores, transfer_s).starts(policy)
+    assert {n: where for n, (_, where) in expected.items()} == {n: job.cluster for n, job in jobs.items()}
+    starts_s = {n: job.start_s for n, job in jobs.items()}
+    assert {n: at_s for n, (at_s, _) in expected.items()} == pytest.approx(starts_s)
+
+
+def late(transfer_s: float) -> dict[str, Any]:
+    return {"seconds": {"a": {"b": transfer_s}, "b": {"a": transfer_s}}}
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("transfer_s", [0.0, 15.0])
 def test_jobs_start_when_and_where_an_independent_simulation_starts_them(
     made: Callable[..., Scenario], policy: str, transfer_s: float
 ) -> None:
-    there = {"a": {"b": transfer_s}, "b": {"a": transfer_s}}
     mix = {"small": 2.0, "wide": 1.0}
-    scenario = made([policy], 4.0, cores=3, b_cores=1, mix=mix, transfers={"seconds": there})
-    jobs = ran(scenario, policy)
-    expected = TwoQueues(jobs, {"a": 3, "b": 1}, transfer_s).starts(policy)
-    assert {n: where for n, (_, where) in expected.items()} == {n: job.cluster for n, job in jobs.items()}
-    assert {n: at_s for n, (at_s, _) in expected.items()} == pytest.approx(
-        {n: job.start_s for n, job in jobs.items()}
-    )
+    scenario = made([policy], 4.0, cores=3, b_cores=1, mix=mix, transfers=late(transfer_s))
+    assert_agrees(scenario, policy, {"a": 3, "b": 1}, transfer_s)
+
+
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    policy=st.sampled_from(POLICIES),
+    cores=st.tuples(st.integers(2, 4), st.integers(1, 4)),
+    mean_s=st.floats(1.0, 20.0),
+    transfer_s=st.sampled_from([0.0, 3.0, 40.0]),
+)
+def test_they_do_so_in_any_workload(
+    made: Callable[..., Scenario], seed: int, policy: str, cores: tuple[int, int], mean_s: float,
+    transfer_s: float,
+) -> None:  # fmt: skip
+    more = {"mix": {"small": 1.0, "wide": 1.0}, "transfers": late(transfer_s), "seed": seed, "jobs": 25}
+    scenario = made([policy], mean_s, cores=cores[0], b_cores=cores[1], **more)
+    assert_agrees(scenario, policy, dict(zip("ab", cores, strict=True)), transfer_s)
 
 
 def mean_wait_s(scenario: Scenario, policy: str, replications: int = 1) -> float:
@@ -267,8 +297,7 @@ def mean_wait_s(scenario: Scenario, policy: str, replications: int = 1) -> float
 def test_a_job_runs_once_whatever_requests_are_redundant(
     made: Callable[..., Scenario],
 ) -> None:
-    late = {"seconds": {"a": {"b": 6.0}, "b": {"a": 6.0}}}
-    scenario = made(["everywhere"], 8.0, transfers=late)
+    scenario = made(["everywhere"], 8.0, transfers=late(6.0))
     jobs = ran(scenario, "everywhere")
     assert len(jobs) == 80
     assert {job.cluster for job in jobs.values()} == {"a", "b"}
