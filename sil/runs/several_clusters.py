@@ -12,12 +12,13 @@ from typing import Any
 
 import polars as pl
 
+from scheduler import UserError
 from scheduler.meta_scheduling.meta_scheduler import AtCluster, MetaScheduler
 from scheduler.model import Job, JobId
 from scheduler.rules import Kind
 from sil.isolation.host import Host
 from sil.runs.hosting import Supervision
-from sil.runs.scenario import NO_FILE, DoesNotFit, Mistakes, Scenario, scenario_of
+from sil.runs.scenario import NO_FILE, Mistakes, Scenario, scenario_of
 from sil.runs.simulation import RunKey, SiteModel, SiteRun
 from sil.runs.under_test import Find, InProcess
 from sil.settings.experiment_file import Experiment
@@ -50,10 +51,10 @@ class SeveralClusters(Scenario):
             place, named = ("clusters", k), f"cluster '{table.name}': "
             try:
                 scenario = scenario_of(experiment.of_cluster(k), site, find)
-            except DoesNotFit as error:
-                mistakes += [(place, named + text) for _, text in error.mistakes]
+                scheduler = scenario.schedulers[0].require_in_process("each of several clusters")
+            except UserError as error:
+                mistakes += [(place, named + text) for text in str(error).splitlines()]
                 continue
-            scheduler = scenario.schedulers[0].require_in_process("each of several clusters")
             found[scheduler.label] = scheduler
             alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
             if scenario.kind is not Kind.FREE_NODES or scheduler.has_own_queue or len(alike) > 1:

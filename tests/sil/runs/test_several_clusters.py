@@ -394,6 +394,8 @@ def test_a_policy_that_breaks_a_rule_is_named_with_rule_job_and_time(
 def test_what_does_not_fit_several_clusters_is_said_with_its_place(made: Callable[..., Scenario]) -> None:
     with pytest.raises(DoesNotFit, match=r"cluster 'b': .*olb"):
         made(["home"], schedulers=("fcfs", "olb"))
+    with pytest.raises(DoesNotFit, match=r"cluster 'b': .*[Ss]lurm"):
+        made(["home"], schedulers=("fcfs", "slurm"))
     with pytest.raises(DoesNotFit, match=r"'easy' starts jobs on free nodes .* sends jobs to"):
         made(["easy"])
     with pytest.raises(DoesNotFit, match="outages has no effect with several clusters; leave it out"):
