@@ -42,7 +42,7 @@ class FreeNodesModel(SiteModel):
 
     run_s: Callable[[Job, Sequence[int]], float]
     run_times: RuntimeEstimator
-    queues: Sequence[QueuePolicy] = ()
+    queue_policies: Sequence[QueuePolicy] = ()
     """Where jobs of one go before those of others; none: there is one order over all nodes."""
     may_fail = True
 
@@ -76,7 +76,7 @@ class FreeNodesModel(SiteModel):
 
         limit_s, seed = asking.guard.limit_s, asking.seed
         make = partial(what_if_scheduler, asking.host, scheduler.spec, ports.clock, limit_s, seed)
-        return FreeNodesOutlook(ports, make, self.queues)
+        return FreeNodesOutlook(ports, make, self.queue_policies)
 
 
 def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:

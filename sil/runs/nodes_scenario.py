@@ -292,7 +292,7 @@ class _Nodes(FreeNodesModel):
             arriving = arriving._replace(jobs=limited)
         self._arriving, self.jobs, self.run_s = arriving, arriving.jobs, arriving.run_s
         self.n_jobs = len(arriving.jobs)
-        self.queues = scenario.policies if scenario.has_queues else ()
+        self.queue_policies = scenario.policies if scenario.has_queues else ()
         events, log = scenario.in_use.events, arriving.log
         self.changes = changes_of(events, scenario.cluster)
         self.events = None if log is None else events.of_eligibility(log)
@@ -309,7 +309,7 @@ class _Nodes(FreeNodesModel):
             ports,
             asking.scheduler(scheduler),
             asking.is_memoryless(scheduler),
-            self.queues,
+            self.queue_policies,
             PreemptionPolicy(scenario.experiment.preemption.raised_after),
             scenario.admission,
         )
