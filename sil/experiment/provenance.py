@@ -22,7 +22,7 @@ from sil.trace.facts import RunDescription
 
 if TYPE_CHECKING:
     from sil.runs.scenario import Scenario  # which load much that a replay does not need
-    from sil.settings.experiment_file import GridValue
+    from sil.settings.experiment_file import GridValue, WorkloadTable
 
 
 def describe(scenario: Scenario) -> RunDescription:
@@ -68,6 +68,14 @@ def _workload(scenario: Scenario) -> str:
         return ", ".join([log.summary, *log.part, *drawn])
     assert workload is not None
     in_grid = "workload.jobs" in scenario.experiment.grid
+    if not scenario.experiment.clusters:
+        return _drawn(workload, in_grid)
+    own = [(each.name, each.workload) for each in scenario.experiment.clusters]
+    texts = [f"{name}: {_drawn(of or workload, in_grid and of is None)}" for name, of in own]
+    return "; ".join(texts)
+
+
+def _drawn(workload: WorkloadTable, in_grid: bool) -> str:
     jobs = "jobs as the grid says" if in_grid else counted(workload.jobs, "job")
     return f"{jobs}, arrivals {workload.arrivals.kind.replace('_', ' ')}, classes {workload.order}"
 

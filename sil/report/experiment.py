@@ -175,8 +175,13 @@ def _waiting_sections(jobs: pl.DataFrame, d: RunDescription, by: str) -> Iterato
     rows: list[list[Cell | str]] = []
     for place in sorted({place for place, _ in found}):
         here = [found.get((place, name)) for name in d.schedulers]
-        cells = [Cell("" if one is None else f"{one[0]:,.1f}") for one in here]
-        rows.append([Cell(place, counted(max(one[1] for one in here if one), "job")), *cells])
+        numbers = {n for _, n in filter(None, here)}
+        of_all = counted(numbers.pop(), "job") if len(numbers) == 1 else ""
+        cells = [
+            Cell("") if one is None else Cell(f"{one[0]:,.1f}", "" if of_all else counted(one[1], "job"))
+            for one in here
+        ]
+        rows.append([Cell(place, of_all), *cells])
     where = ", at the first point of the grid." if len(d.points) > 1 else "."
     note = f"Mean waiting time (s) over the jobs of all replications{where}"
     if rows:

@@ -24,7 +24,13 @@ BACKSLASH = "\N{REVERSE SOLIDUS OPERATOR}"
 """A character that looks like a backslash."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 CONFIGURATION = {
-    "axis": {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal", "gridColor": "#e4e4e4"},
+    "axis": {
+        "labelFontSize": 12,
+        "labelSeparation": 4,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "gridColor": "#e4e4e4",
+    },
     "legend": {"labelFontSize": 12, "titleFontSize": 12},
     "title": {"fontSize": 14, "anchor": "start"},
     "header": {"labelFontSize": 13, "labelFontWeight": "bold", "labelAnchor": "start"},
