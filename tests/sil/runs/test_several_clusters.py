@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import sil
 from scheduler.meta_scheduling.policies import ClustersProblem
 from scheduler.model import NodeSchedule
+from sil.experiment.provenance import describe
 from sil.outcome.metrics import faults
 from sil.outcome.trace_inspection import sentence
 from sil.runs.scenario import DoesNotFit, Scenario, scenario_of
@@ -350,9 +351,7 @@ def test_mean_waits_of_two_queues_are_those_of_queueing_theory(made: Callable[..
     """Arrivals of rate 0.1/s in all, two servers of rate 0.1/s: each half loaded. Splitting: M/M/1 waits of
     10 s; one queue for both: M/M/2 waits of 10/3 s; the shortest queue: 4.26 s (flow time 1.426 of a service
     time, Flatto and McKean 1977; Adan, Wessels and Zijm 1990), between the two bounds."""
-    scenario = made(
-        {"random": (Random,), "fewest_jobs": ("fewest_jobs",)} and ["home", "fewest_jobs"], SLOW, jobs=3000
-    )
+    scenario = made(["home", "fewest_jobs"], SLOW, jobs=3000)
     apart, shortest = (mean_wait_s(scenario, policy, 3) for policy in ("home", "fewest_jobs"))
     assert apart == pytest.approx(10.0, rel=0.12)
     assert 10 / 3 < shortest < apart
@@ -389,6 +388,11 @@ def test_a_policy_that_breaks_a_rule_is_named_with_rule_job_and_time(
     assert says in fault["message"]
     arrived = facts.filter((pl.col("event") == Fact.JOB_ARRIVED) & (pl.col("job") == 2))
     assert fault["time_s"] == arrived["time_s"][0]
+
+
+def test_the_description_of_a_run_has_the_workload_of_each_cluster(made: Callable[..., Scenario]) -> None:
+    drawn = "arrivals poisson, classes random"
+    assert describe(made(["home"], jobs=7)).workload == f"a: 7 jobs, {drawn}; b: 7 jobs, {drawn}"
 
 
 def test_what_does_not_fit_several_clusters_is_said_with_its_place(made: Callable[..., Scenario]) -> None:
