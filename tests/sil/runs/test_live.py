@@ -262,7 +262,7 @@ def test_a_misbehaving_scheduler_is_reported(here: Path, monkeypatch: pytest.Mon
     ("arguments", "message"),
     [
         (["light-to-heavy"], "has 142 machines, but this computer"),
-        (["unreliable-site"], "simulated failures or monitor errors"),
+        (["unreliable-site"], "simulated failures, checkpoints or monitor errors"),
         (["shared-nodes"], "has nodes, not machines; live runs are on dedicated"),
         (["gpu-cluster"], "has nodes, not machines; live runs are on dedicated"),
         (["--scheduler", "batsim: ls mine.py"], "is a whole resource manager"),
