@@ -116,15 +116,17 @@ def test_a_closed_executor_leaves_no_process(cluster: Cluster, tmp_path: Path) -
             run_on(executor, Root(1, tmp_path))
             now = {child.pid for child in set(psutil.Process().children(recursive=True)) - children}
             there = cluster.processes() - before
-        # The servers that fork them are kept until the process that has them ends.
-        assert not alive({pid for pid in now | there if not is_server(pid)})
+        assert not alive({pid for pid in now | there if not is_kept(pid)})
 
 
-def is_server(pid: int) -> bool:
+def is_kept(pid: int) -> bool:
+    """Whether it is a server that forks processes, or a supervisor that a nursery has forked, which waits for
+    the next run: these are kept until the process that has them ends."""
     try:
         process = psutil.Process(pid)
-        parent = process.parent()
-        return parent is None or process.cmdline() != parent.cmdline()
+        is_of_nursery = "sil.workers.nursery" in process.cmdline()[-1]
+        above = process.parents()[: 1 + is_of_nursery]
+        return any(each.cmdline() != process.cmdline() for each in above)
     except psutil.NoSuchProcess:
         return False
 
