@@ -36,8 +36,8 @@ class PromisesByForecast:
 
     def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool:
         if forecast.high_s is not None:
-            return max(forecast.high_s, forecast.end_s) <= by_s
-        return now_s + self.margin * (forecast.end_s - now_s) <= by_s
+            return max(forecast.high_s, forecast.end_s) <= by_s + TOGETHER_S
+        return now_s + self.margin * (forecast.end_s - now_s) <= by_s + TOGETHER_S
 
 
 class Promising:

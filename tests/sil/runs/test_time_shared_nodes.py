@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
@@ -111,6 +111,7 @@ def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
     factors=st.lists(st.sampled_from([1.0, 1.5, 3.0, 6.0]), min_size=1, max_size=5),
     apart_s=st.sampled_from([0.0, 7.0, 60.0]),
 )
+@example(kinds=[("CG.B", 2), ("CG.B", 4), *[("CG.B", 2)] * 8], factors=[1.5, 1.0, 1.0], apart_s=7.0)
 @settings(max_examples=up_to(40))
 def test_admission_accepts_no_job_that_misses_its_limit_if_predictions_are_exact(
     ordering: str, node_selection: str, kinds: list[tuple[str, int]], factors: list[float], apart_s: float
