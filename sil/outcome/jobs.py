@@ -90,8 +90,11 @@ def _job_table(
         .select(*_JOB, "job_class", "queue", "user", submission_time="time_s", due_in_s="expected_s")
         .with_columns(deadline=DEADLINE)
     )
-    attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len(), lost_time=pl.sum("lost_s"))
+    attempts = _runs(facts.lazy()).group_by(_JOB).agg(attempts=pl.len())
     if facts["event"].is_in(ENDINGS[1:]).any():
+        # By itself and in order: within a query, Polars adds in any order, and sums differ in the last bit.
+        by_job = _runs(facts.lazy()).collect().group_by(_JOB, maintain_order=True)
+        attempts = by_job.agg(attempts=pl.len(), lost_time=pl.sum("lost_s")).lazy()
         more = (*more, "lost_time")
     jobs = (
         last_runs.rename({"from_s": "starting_time", "until_s": "finish_time"})
