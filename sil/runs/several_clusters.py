@@ -87,7 +87,7 @@ class SeveralClusters(Scenario):
         return {**sums, "cluster_schedulers": tuple(each.scheduler for each in self.experiment.clusters)}
 
     def site(self) -> SiteModel:
-        raise NotImplementedError  # not reached
+        raise NotImplementedError  # not reached: `_carry_out` makes the sites of the members
 
     def arriving(self) -> tuple[list[Job], list[set[JobId]]]:
         """The jobs, numbered in order of arrival, and which of them are submitted at each cluster."""

@@ -16,7 +16,7 @@ from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import AdvanceDue, EndDue, EventQueue, LocalChanged
 from sil.world.failures import Hindrances
 from sil.world.machines.time_shared import LocalResponse, TimeSharedMachines, Work
-from sil.world.processes.core.codes import NOBODY, SECOND
+from sil.world.processes.core.codes import NO_PROCESS, SECOND
 from sil.world.processes.core.programs import Programs
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -46,7 +46,7 @@ class ProcessesOfRun:
 
 @dataclass(slots=True)
 class UserOfNode:
-    process: int = NOBODY
+    process: int = NO_PROCESS
     cpu: float = 0.0
     memory_mb: float = 0.0
     idle_since_s: float = -inf
@@ -168,7 +168,7 @@ class ProcessMachines(TimeSharedMachines):
     def local_changed(self, change: LocalChanged, now_s: float) -> None:
         self._catch_up(now_s)
         user = self.users[change.node]
-        if user.process == NOBODY:
+        if user.process == NO_PROCESS:
             user.process = self.programs.add_user(change.node, round(self._model.interaction_s * SECOND))
         if change.cpu != user.cpu:
             self.programs.set_demand(user.process, change.cpu)

@@ -38,7 +38,7 @@ EXAMPLE = (
     user("4", "E", usage=25), user("5", "F"),
     user("others", ROOT, 0, usage=30),
 )  # fmt: skip
-"""The tree of the example of the classic algorithm; what nobody of it has used, others have."""
+"""The tree of the example of the classic algorithm; what none of it has used, others have."""
 
 
 def test_the_example_of_the_classic_algorithm() -> None:
@@ -213,13 +213,13 @@ def test_effective_usage_of_accounts_is_as_before_a_calculation_and_has_the_runs
 
 def test_a_job_without_association_uses_nothing_and_has_no_fair_share() -> None:
     shares = Shares((account("a"), user("u", "a")))
-    nobody = shares.of(Claimant("stranger", "a"))
+    stranger = shares.of(Claimant("stranger", "a"))
     fair = shares.fair_share(Multifactor(period_s=PERIOD_S))
-    fair.begins(0, nobody, 100.0, 0.0)
+    fair.begins(0, stranger, 100.0, 0.0)
     fair.ends(0, 1_000.0)
     fair.calculate(2_000.0)
     assert used(fair) == [0.0] * 3
-    assert fair.factor_of(nobody) == 0.0
+    assert fair.factor_of(stranger) == 0.0
 
 
 def test_a_job_that_names_no_account_has_the_users_default_one() -> None:

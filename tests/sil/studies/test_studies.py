@@ -446,10 +446,10 @@ def test_users_without_a_response_count_neither_in_the_table_nor_in_the_chart(
         _: object, points: Iterable[tuple[Any, ...]], axes: Sequence[str], seeds: int, __: object
     ) -> Any:
         cells = [dict(zip(axes, point, strict=True)) for point in points]
-        nobody = {"response_ms": 0.0, "response_95_ms": 0.0}
+        no_users = {"response_ms": 0.0, "response_95_ms": 0.0}
         rows = [
             {**cell, "replication": k, "response_ms": 150.0 + k, "response_95_ms": 250.0 + k}
-            | (nobody if k == 0 and cell["mpl"] == 1 else {})
+            | (no_users if k == 0 and cell["mpl"] == 1 else {})
             for cell, k in product(cells, range(seeds))
         ]
         return GridSamples(pl.DataFrame(rows), *axes)

@@ -15,7 +15,7 @@ RUNNABLE, BLOCKED, ASLEEP, GONE = range(4)
 LINUX_2_4, CFS = range(2)
 """Schedulers of the operating system."""
 
-NOBODY = -1
+NO_PROCESS = -1
 MAX_DIMENSIONS = 20
 SEGMENT_BYTES, SOCKET_BYTES = 1460, 65535
 """Bytes of a packet on Ethernet, and of a socket's queue by default in Linux 2.4."""

@@ -2,7 +2,7 @@ cimport cython
 from scheduler.coscheduling.core.dynamic_priority cimport DynamicPriority
 from sil.world.processes.core.pending_events cimport PendingEvents
 
-cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NOBODY, RUNNABLE, TICK, WAKEUP_GRANULARITY
+cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NO_PROCESS, RUNNABLE, TICK, WAKEUP_GRANULARITY
 cdef double NICE_0
 cdef Py_ssize_t MIN_SIZE
 

@@ -17,7 +17,7 @@ from sil.world.processes.core.codes import (
     LATENCY_TASKS,
     MIN_GRANULARITY,
     NICE_0,
-    NOBODY,
+    NO_PROCESS,
     RUNNABLE,
     TICK,
     WAKEUP_GRANULARITY,
@@ -54,13 +54,13 @@ class SharedCpus:
     def __init__(self, n_nodes: int, policy: int, costs: tuple[int, int], dynamic: DynamicPriority) -> None:
         self.policy, self.dynamic = policy, dynamic
         self.switch_cost, self.reload_cost = costs
-        self.now, self.entered, self.deciding, self.n_switches = 0, 0, NOBODY, 0
+        self.now, self.entered, self.deciding, self.n_switches = 0, 0, NO_PROCESS, 0
         self.events, self.weights = PendingEvents(), np.array(WEIGHTS, np.float64)
         self.current, self.last, self.cached = nones(n_nodes), nones(n_nodes), nones(n_nodes)
         self.since, self.version, self.ran = integers(n_nodes), integers(n_nodes), integers(n_nodes)
         self.first, self.idle, self.overhead = nones(n_nodes), integers(n_nodes), integers(n_nodes)
         self.least_virtual = floats(n_nodes)
-        self.spare, self.n_rows = NOBODY, 0
+        self.spare, self.n_rows = NO_PROCESS, 0
         n = MIN_SIZE
         self.node, self.kind, self.next, self.state = integers(n), integers(n), integers(n), integers(n)
         self.stopped, self.nice, self.counter = integers(n), integers(n), integers(n)
@@ -75,7 +75,7 @@ class SharedCpus:
 
     def add(self, node: int, kind: int, nice: int, state: int) -> int:
         """A new process, in its first epoch. Returns its row."""
-        if self.spare == NOBODY:
+        if self.spare == NO_PROCESS:
             if self.n_rows == self.node.shape[0]:
                 self.make_room()
             p = self.n_rows
@@ -102,9 +102,9 @@ class SharedCpus:
                 x = self.next[x]
             self.next[x] = self.next[p]
         if self.cached[n] == p:
-            self.cached[n] = NOBODY
+            self.cached[n] = NO_PROCESS
         if self.last[n] == p:
-            self.last[n] = NOBODY
+            self.last[n] = NO_PROCESS
         if self.current[n] == p and self.deciding != n:
             self.schedule(n)
 
@@ -149,7 +149,7 @@ class SharedCpus:
         self.since[n] = self.now
         if elapsed == 0:
             return
-        if p == NOBODY:
+        if p == NO_PROCESS:
             self.idle[n] += elapsed
             return
         self.ran[n] += elapsed
@@ -169,7 +169,7 @@ class SharedCpus:
         """Set the time at which the CPU has to be looked at again."""
         self.version[n] += 1
         p = self.current[n]
-        if p == NOBODY:
+        if p == NO_PROCESS:
             return
         until = self.debt[p] + (self.spin_left[p] if self.spinning[p] else self.left[p])
         self.events.push(self.now + max(0, min(until, self.quantum_left(n))), CPU, n, self.version[n])
@@ -183,7 +183,7 @@ class SharedCpus:
         if self.debt[p] == 0 and (self.spin_left[p] if self.spinning[p] else self.left[p]) == 0:
             self.deciding = n
             self.complete(p)
-            self.deciding = NOBODY
+            self.deciding = NO_PROCESS
         if self.runs(p) and self.quantum_left(n) > 0:
             self.plan(n)
         else:
@@ -200,9 +200,9 @@ class SharedCpus:
         if p != self.current[n] or self.quantum_left(n) <= 0:
             self.ran[n] = 0
         self.current[n] = p
-        if p != NOBODY:
+        if p != NO_PROCESS:
             if self.last[n] != p:
-                if self.last[n] != NOBODY:
+                if self.last[n] != NO_PROCESS:
                     self.n_switches += 1
                     self.debt[p] = self.switch_cost
                     if self.kind[p] != DAEMON and self.cached[n] != p:
@@ -224,7 +224,7 @@ class SharedCpus:
             self.virtual[p] = max(self.virtual[p], self.least(n, p) - 0.5 * LATENCY)
         if self.deciding == n:
             return  # which process is next is about to be decided
-        if now_runs == NOBODY or self.preempts(p, now_runs):
+        if now_runs == NO_PROCESS or self.preempts(p, now_runs):
             self.schedule(n)
         else:
             self.reconsider(n)
@@ -250,7 +250,7 @@ class SharedCpus:
 
     def quantum_left(self, n: int) -> int:
         p = self.current[n]
-        if p == NOBODY:
+        if p == NO_PROCESS:
             return 0
         return self.slice_of(n, p) - self.ran[n] if self.policy == CFS else self.counter[p]
 
@@ -271,9 +271,9 @@ class SharedCpus:
     def pick_by_epochs(self, n: int) -> int:
         """The best process; of equals the one that runs, then the one that became ready last."""
         while True:
-            best, most = NOBODY, -1
+            best, most = NO_PROCESS, -1
             p = self.first[n]
-            while p != NOBODY:
+            while p != NO_PROCESS:
                 if self.runs(p):
                     good = self.goodness(p)
                     if good > most or (good == most and self.is_before(n, p, best)):
@@ -282,7 +282,7 @@ class SharedCpus:
             if most != 0:
                 return best
             p = self.first[n]
-            while p != NOBODY:
+            while p != NO_PROCESS:
                 self.counter[p] = self.counter[p] // 2 + self.base_quantum(p)
                 p = self.next[p]
 
@@ -303,7 +303,7 @@ class SharedCpus:
     def least(self, n: int, wakes_up: int) -> float:
         """The least virtual run time of the processes that were ready before; it never decreases."""
         least, p = -1.0, self.first[n]
-        while p != NOBODY:
+        while p != NO_PROCESS:
             if p != wakes_up and self.runs(p) and (least < 0.0 or self.virtual[p] < least):
                 least = self.virtual[p]
             p = self.next[p]
@@ -313,7 +313,7 @@ class SharedCpus:
     def slice_of(self, n: int, p: int) -> int:
         """The time until another process is to run."""
         total, n_ready, q = 0.0, 0, self.first[n]
-        while q != NOBODY:
+        while q != NO_PROCESS:
             if self.runs(q):
                 total += self.weight(q)
                 n_ready += 1
@@ -324,11 +324,11 @@ class SharedCpus:
         return max(MIN_GRANULARITY, int(period * self.weight(p) / total))
 
     def pick_fair(self, n: int) -> int:
-        self.least(n, NOBODY)
-        best, p = NOBODY, self.first[n]
-        while p != NOBODY:
+        self.least(n, NO_PROCESS)
+        best, p = NO_PROCESS, self.first[n]
+        while p != NO_PROCESS:
             if self.runs(p):
-                lead = self.rank(best) - self.rank(p) if best != NOBODY else 1.0
+                lead = self.rank(best) - self.rank(p) if best != NO_PROCESS else 1.0
                 if lead > 0.0 or (lead == 0.0 and self.is_before(n, p, best)):
                     best = p
             p = self.next[p]
