@@ -28,7 +28,7 @@ class Incremental:
         self.p, self.mu, self.sigma, self.h = n_machines, mean_s, deviation_s, delay_s
         self.batch = dict.fromkeys(range(n_machines), (0, 0.0))
 
-    def request(self, j: int, now_s: float) -> int:
+    def complete(self, j: int, now_s: float) -> None:
         k, since_s = self.batch[j]
         self.estimate -= (now_s - self.last_s) * self.speed
         self.last_s = now_s
@@ -37,27 +37,32 @@ class Incremental:
             self.estimate -= k - (now_s - since_s) * own
             self.unfinished -= k
             self.speed -= own
-        k = min(self.left, self.size())
+        self.batch[j] = 0, now_s
+
+    def request(self) -> set[int]:
+        """The sizes that the source allows: two where rounding decides, since sums differ by their order."""
+        return {min(self.left, max(1, ceil(self.size() + rounding))) for rounding in (-1e-9, 1e-9)}
+
+    def give(self, j: int, k: int, now_s: float) -> None:
         self.left -= k
         self.batch[j] = k, now_s
-        if k:
-            self.speed += k / (k * self.mu + self.h)
-        return k
+        self.speed += k / (k * self.mu + self.h)
 
-    def size(self) -> int:
+    def size(self) -> float:
+        """Before it is rounded up to one or more."""
         p, a = self.p, 2 * (self.sigma / self.mu) ** 2
         q, c1 = self.left / p, self.h / (self.mu * log(2))
         if q <= 1:
-            return 1
+            return 0.0
         b, c2 = 8 * a * log(8 * a), sqrt(2 * pi) * c1
         r = max(self.left, self.estimate)
         t, v = r / p, q / (b + q)
         d = self.left / (1 + 1 / log(q) - v)
         if d <= c2:
-            return ceil(t)
+            return t
         s = a * (log(d) - log(c2)) * (1 + self.unfinished / (r * p))
         w = log(v * log(q)) + log(b) if b > 0 else log(log(q))
-        return max(1, ceil(min(t, max(0, c1 * w) + t + s / 2 - sqrt(s * (t + s / 4)))))
+        return min(t, max(0, c1 * w) + t + s / 2 - sqrt(s * (t + s / 4)))
 
 
 def asked(n_jobs: int, ready_s: list[float], now_s: float, job_s: float = 1.0) -> MappingProblem:
@@ -134,9 +139,13 @@ def test_batches_equal_those_of_the_counters_of_its_source(
     while left:
         now_s = min(ready_s)
         made = sizes(scheduler.schedule(asked(left, ready_s, now_s)))
-        for j in [j for j in range(n_machines) if ready_s[j] <= now_s]:
-            size = counters.request(j, now_s)
-            assert made.get(j, 0) == size
+        idle = [j for j in range(n_machines) if ready_s[j] <= now_s]
+        for j in idle:
+            counters.complete(j, now_s)  # All that end at one instant have ended before the first request.
+        for j in idle:
+            size = made.get(j, 0)
+            assert size in counters.request()
+            counters.give(j, size, now_s)
             given_out += size
             ready_s[j] = now_s + size * random.uniform(0.5, 1.5) if size else np.inf  # type: ignore[attr-defined]
         left = counters.left
