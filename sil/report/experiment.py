@@ -24,6 +24,7 @@ from sil.report.vega_lite import Figure
 from sil.trace.facts import RunDescription, RunTables
 
 MAX_NODES_DRAWN = 128
+NO_BREAK = "\N{NO-BREAK SPACE}"
 OVER_ALL_JOBS = "Distribution over the jobs of all replications."
 
 
@@ -109,13 +110,19 @@ def _comparison_section(comparison: Comparison) -> Section:
         for m in comparison.metrics.values():
             cells = [comparison.cell(point, name, m.key) for name in comparison.schedulers]
             texts = [[text.strip() for text in cell_texts(cell, m.digits)] for cell in cells]
-            below = [
-                f"{difference} ({change} %)" if change else difference for _, difference, change in texts
-            ]
+            below = [_in_parts(difference, change) for _, difference, change in texts]
             rows.append([m.label, *(Cell(text[0], under) for text, under in zip(texts, below, strict=True))])
         table = PageTable(["", *comparison.schedulers], rows)
         parts.append(Part(_settings(settings), table=table, folded=len(points) > 1, open=point == 0))
     return Section("Comparison", note, parts)
+
+
+def _in_parts(difference: str, change: str) -> str:
+    """A difference, its interval and the percentage, between which alone a line may break."""
+    parts = [difference.replace(", ", f",{NO_BREAK}")]
+    if change:
+        parts.append(f"({change} %)".replace(" ", NO_BREAK))
+    return " ".join(parts)
 
 
 def _prediction_section(comparison: Comparison) -> Section:
