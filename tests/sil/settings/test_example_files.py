@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from sil.api.schemas import MODELS, schema_of
 from sil.settings.files import FIXTURES
 from site_db.site_file.tables import SiteFile
 from tests.commands import sil, succeeded
+from tests.schemas import MODELS, schema_of
 
 EXAMPLES = {kind: sorted((FIXTURES / f"{kind}s").glob("*.toml")) for kind in MODELS}
 
@@ -26,7 +26,7 @@ def mistakes(kind: str, text: str) -> list[str]:
 @pytest.mark.parametrize("kind", MODELS)
 def test_schemas_are_those_of_the_models(kind: str) -> None:
     written = json.loads((FIXTURES / "schemas" / f"{kind}.json").read_text())
-    assert written == schema_of(kind), "write them again: python -m sil.api.schemas"
+    assert written == schema_of(kind), "write them again: python -m tests.schemas"
 
 
 @pytest.mark.parametrize(
