@@ -221,16 +221,15 @@ OWN = (
 """The lines of each configuration that is made."""
 
 
-def configuration_of(n_nodes: int, cpus: int = 1, settings: Iterable[str] = ()) -> Configuration:
+def configuration_of(n_nodes: int, settings: Iterable[str] = ()) -> Configuration:
     """Slurm's own defaults, with backfilling, for identical nodes n1, n2 and so on, of which jobs take
-    whole ones if each has one CPU. `settings` are further lines."""
+    whole ones. `settings` are further lines."""
     names = f"n[1-{n_nodes}]" if n_nodes > 1 else "n1"
     lines = (
         *OWN,
-        f"SelectType={'select/linear' if cpus == 1 else 'select/cons_tres'}",
-        *(() if cpus == 1 else ("SelectTypeParameters=CR_Core",)),
+        "SelectType=select/linear",
         *settings,
-        f"NodeName={names} CPUs={cpus} RealMemory=1000 State=UNKNOWN",
+        f"NodeName={names} CPUs=1 RealMemory=1000 State=UNKNOWN",
         "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
     )
     return Configuration(lines)
