@@ -12,7 +12,7 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.outcome.metrics import MAKESPAN, METRICS, OF_SOME_SITES, REPLAY_METRICS, Metric, faults, why_absent
+from sil.outcome.metrics import MAKESPAN, METRICS, OF_ALL_SITES, REPLAY_METRICS, Metric, faults, why_absent
 from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.prediction_errors import accuracies
 from sil.outcome.refused_and_failed import failure_sentences, notes, refusal_sentences
@@ -185,9 +185,7 @@ class Comparison(ComparisonMatrix):
     def __init__(
         self, description: RunDescription, facts: pl.DataFrame, metrics: pl.DataFrame, scores: pl.DataFrame
     ) -> None:
-        shown = [
-            m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
-        ]
+        shown = [m for m in METRICS if m.key in OF_ALL_SITES or metrics[m.key].null_count() < len(metrics)]
         of_shown = {metric.key: metric for metric in shown}
         super().__init__(metrics.sort("replication"), description.schedulers, description.points, of_shown)
         self.description, self.least = description, description.replications

@@ -186,23 +186,11 @@ REPLAY_METRICS = {
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 OF_SOME_REPLAYS = (GPU_UTILISATION, *OF_DEADLINES, *DETAILS, *INTERRUPTED, *REFUSED)
 
-OF_SOME_SITES = (
-    *OF_GPUS,
-    "mean_mpl",
-    "stops",
-    "local_slowdown",
-    "tight_share",
-    "response_time",
-    "response_time_95",
-    "late_share",
-    "promised_share",
-    "kept_share",
-    *(metric.key for metric in OF_DEADLINES),
-    "failed_share",
-    *(metric.key for metric in INTERRUPTED),
-    *(metric.key for metric in DETAILS),
+OF_ALL_SITES = (
+    *("sum_job_times", "mean_turnaround", "mean_waiting", "mean_bounded_slowdown", "makespan", "utilisation"),
+    *("parallel_share", "refused_share", "decision_time"),
 )
-"""Metrics that are shown only if some run has them."""
+"""Metrics that are shown even if no run has them."""
 
 
 _ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRIVED, Fact.JOB_REFUSED))
