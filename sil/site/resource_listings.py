@@ -66,11 +66,10 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
 
 def partitions(cluster: SiteNodes) -> Listing:
     """The partitions of a site of nodes, with what their nodes have, and what all nodes have."""
-    nodes = [*cluster.nodes.values()]
     rows: list[Row] = [
         {
             "partition": one.name,
-            **_what_have([node for node in nodes if one.name in node.partitions]),
+            **_what_have([cluster.nodes[name] for name in cluster.by_partition[one.name]]),
             "max_time_s": one.max_time_s,
             "default_time_s": one.default_time_s,
             "max_nodes": one.max_nodes,
@@ -87,7 +86,7 @@ def partitions(cluster: SiteNodes) -> Listing:
         yes_or_blank("whole nodes", "exclusive"),
     ]
     limits = dict.fromkeys(("max_time_s", "default_time_s", "max_nodes", "exclusive"))
-    total = {"partition": "all nodes", **_what_have(nodes), **limits}
+    total = {"partition": "all nodes", **_what_have([*cluster.nodes.values()]), **limits}
     return Listing("partitions", "Partitions", columns, rows, total if rows else None)
 
 

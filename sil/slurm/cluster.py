@@ -88,10 +88,7 @@ def _described(name: str, node: Node, cluster: SiteNodes) -> str:
 
 
 def _partition_lines(cluster: SiteNodes, priorities: Mapping[str, int]) -> Iterator[str]:
-    members: dict[str, list[str]] = {name: [] for name in cluster.partitions}
-    for name, node in cluster.nodes.items():
-        for partition in sorted(node.partitions):
-            members.setdefault(partition, []).append(name)
+    members = cluster.by_partition
     lowest = min((0, *priorities.values()))
     # That of jobs which name none; a name that no partition has.
     anywhere = next(name for name in ("all", *map("all{}".format, range(1000))) if name not in members)
@@ -121,7 +118,7 @@ def _minutes(time_s: float | None) -> str:
 def _check_names(cluster: SiteNodes) -> None:
     named = {
         "node": cluster.nodes,
-        "partition": {name for node in cluster.nodes.values() for name in node.partitions},
+        "partition": [name for name, nodes in cluster.by_partition.items() if nodes],
         "feature": {name for node in cluster.nodes.values() for name in node.features},
         "type of GPUs": {kind for node in cluster.nodes.values() for kind in node.gpus},
         "resource": {name for node in cluster.nodes.values() for name in node.others},

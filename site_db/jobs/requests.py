@@ -191,10 +191,7 @@ class LoggedRequests:
     def _bound(self, request: Request) -> Iterator[str]:
         """Of several partitions, the one that has the nodes of all others is as good as any of them."""
         if request.chunks > 1 and len(request.partitions) > 1:
-            nodes = self._cluster.nodes.values()
-            of_each = [
-                {k for k, node in enumerate(nodes) if name in node.partitions} for name in request.partitions
-            ]
+            of_each = [{*self._cluster.by_partition.get(name, ())} for name in request.partitions]
             if max(of_each, key=len) != set().union(*of_each):
                 yield BOUND
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import ceil, inf
@@ -140,7 +140,7 @@ class SiteNodes:
         )
 
     def has_partition(self, name: str) -> bool:
-        return name in self._partition_names
+        return name in self.by_partition
 
     def limits_of(self, names: Iterable[str]) -> list[Partition]:
         """The partitions of these names, in their order; one that only nodes or jobs name has no limits."""
@@ -158,11 +158,16 @@ class SiteNodes:
     @cached_property
     def _admission(self) -> RequestRules:
         enough = partial(most_chunks, there=self._alike)
-        return RequestRules(self._partition_names, self.partitions, self.site_resources, enough)
+        return RequestRules(self.by_partition, self.partitions, self.site_resources, enough)
 
     @cached_property
-    def _partition_names(self) -> set[str]:
-        return {*self.partitions, *(name for node in self.nodes.values() for name in node.partitions)}
+    def by_partition(self) -> Mapping[str, Sequence[str]]:
+        """The names of the nodes of each partition, also of those that only nodes name."""
+        found: dict[str, list[str]] = {name: [] for name in self.partitions}
+        for name, node in self.nodes.items():
+            for partition in sorted(node.partitions):
+                found.setdefault(partition, []).append(name)
+        return found
 
     @property
     def cores(self) -> int:
@@ -204,8 +209,7 @@ class SiteNodes:
         groups = (f"{n:,} with {text}" for text, n in counts.items())
         memory = "CPUs, memory and GPUs" if self.has_memory else "CPUs and GPUs"
         sizes = (
-            f"{name} ({sum(name in node.partitions for node in self.nodes.values()):,}"
-            f"{', exclusive' if partition.is_exclusive else ''})"
+            f"{name} ({len(self.by_partition[name]):,}{', exclusive' if partition.is_exclusive else ''})"
             for name, partition in self.partitions.items()
         )
         where = f"; partitions, by number of nodes: {', '.join(sizes)}" if self.partitions else ""

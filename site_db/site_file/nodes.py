@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import chain, count
 from typing import Any
 
@@ -156,11 +156,6 @@ def with_cluster(site: SiteFile, cluster: SiteNodes) -> SiteFile:
     known = {table.name: table for table in site.machine_classes}
     members = {table.name: [name for name in table.members if name in class_of] for table in site.clusters}
     clusters = [table for table in site.clusters if members[table.name]]
-    nodes_of: dict[str, list[str]] = {name: [] for name in cluster.partitions}
-    for name, node in cluster.nodes.items():
-        for partition in sorted(node.partitions):
-            nodes_of.setdefault(partition, []).append(name)
-    limits = {name: cluster.partitions.get(name, Partition(name)) for name in nodes_of}
     update: dict[str, Sequence[Table]] = {
         "machine_classes": [
             known.get(name) or MachineClassTable(name=name)
@@ -172,12 +167,9 @@ def with_cluster(site: SiteFile, cluster: SiteNodes) -> SiteFile:
             PartitionTable(
                 name=name,
                 nodes=tuple(nodes),
-                max_time_s=limits[name].max_time_s,
-                default_time_s=limits[name].default_time_s,
-                max_nodes=limits[name].max_nodes,
-                exclusive=limits[name].is_exclusive,
+                **dict(zip(_LIMITS, astuple(cluster.partitions.get(name, Partition(name)))[1:], strict=True)),
             )
-            for name, nodes in nodes_of.items()
+            for name, nodes in cluster.by_partition.items()
         ],
         "site_resources": [SiteResourceTable(name=x, amount=n) for x, n in cluster.site_resources.items()],
         "job_classes": [
