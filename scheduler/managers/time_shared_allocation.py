@@ -78,19 +78,30 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         self.limits: LimitAdmission | None = None
         """Admits jobs with turnaround limits; without it, all are admitted."""
 
-    def submit(self, job: Job) -> str | None:
+    def required(self, job: Job) -> Requirement | str:
+        """What a job requires, or why it could never run here."""
         requirement = self._characterisation.requirement(job)
         if requirement is None:
             return (
                 f"jobs of class '{job.job_class}' with {job.n_tasks} tasks have not been measured; "
                 f"run one in isolation and enter what it used"
             )
-        refusal = self._contract.refusal(requirement, self.state.free_mb)
-        if refusal is None and self.limits is not None and job.limit_s is not None:
+        return self._contract.refusal(requirement, self.state.free_mb) or requirement
+
+    def submit(self, job: Job) -> str | None:
+        requirement = self.required(job)
+        if isinstance(requirement, str):
+            return requirement
+        if self.limits is not None and job.limit_s is not None:
             return self.limits.submit(job, requirement, self._clock.now_s)
-        if refusal is None:
-            self.state.add(job, requirement)
-        return refusal
+        self.state.add(job, requirement)
+        return None
+
+    def withdraw(self, job: JobId) -> Job | None:
+        found = next((each for each in self.waiting if each.id == job), None)
+        if found is not None:
+            self.state.withdraw(found)
+        return found
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> TimeSharedProblem:
         return TimeSharedProblem(now_s, self.waiting, self.view(), running)

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 from scheduler import ports
-from scheduler.meta_scheduling.outlook import FreeNodesOutlook
+from scheduler.meta_scheduling.outlook import Outlook
 from scheduler.meta_scheduling.policies import ClustersProblem, ClusterState
 from scheduler.model import DispatchOrder, Job, JobId, NodeSchedule, RunId
 from scheduler.resource_manager import Manager, ManagerDecorator
@@ -31,7 +31,7 @@ class AtCluster(ManagerDecorator):
     """The meta-scheduler's part at one cluster; `described` has the jobs of all clusters as they are here."""
 
     def __init__(
-        self, name: str, meta: MetaScheduler, manager: Manager, outlook: FreeNodesOutlook, door: Door,
+        self, name: str, meta: MetaScheduler, manager: Manager, outlook: Outlook, door: Door,
         described: Mapping[JobId, Job],
     ) -> None:  # fmt: skip
         self.name, self.door, self.described = name, door, described
@@ -46,20 +46,23 @@ class AtCluster(ManagerDecorator):
     def state(self, job: Job, home: AtCluster, now_s: float) -> ClusterState:
         """What a policy knows of this cluster."""
         waiting, running = self._waiting.values(), self._running.values()
-        occupied_s = self.outlook.occupied_s
-        left = ((order.job, 1.0 - (now_s - began_s) / order.expected_s) for order, began_s in running)
-        load_s = sum(map(occupied_s, waiting)) + sum(occupied_s(job) * max(0.0, of) for job, of in left)
+        load_s = self.outlook.load_s(waiting, running)
         transfer_s = self._meta.transfer_s(job, home.name, self.name)
-        here = self.described[job.id]._replace(arrival_s=now_s + transfer_s)
+        here = self._here(job, now_s + transfer_s)
         forecast = cache(partial(self.outlook.forecast, here, waiting, running))
         n_jobs = len(waiting) + len(running)
         return ClusterState(self.name, self is home, n_jobs, load_s, transfer_s, forecast)
 
     def send(self, job: Job, at_s: float) -> None:
         """Let a job of another cluster arrive."""
-        self._waiting[job.id] = here = self.described[job.id]._replace(arrival_s=at_s)
+        self._waiting[job.id] = here = self._here(job, at_s)
         self._on_their_way.add(job.id)
         self.door.submit(here, at_s)
+
+    def _here(self, job: Job, at_s: float) -> Job:
+        """A job of another cluster as it is here, due when it is there."""
+        limit_s = None if job.limit_s is None else job.deadline_s - at_s
+        return self.described[job.id]._replace(arrival_s=at_s, limit_s=limit_s)
 
     def admit(self, job: Job) -> str | None:
         """Queue a job that is here. Returns the reason if no cluster has it, otherwise None."""

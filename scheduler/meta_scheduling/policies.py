@@ -21,7 +21,7 @@ class ClusterState(NamedTuple):
     * `load_s`: how long these would occupy all of it, by their estimates.
     * `transfer_s`: the seconds until the data of the job would be there.
     * `forecast()`: its start and end there, if no other job came later: by the cluster's own policy, run
-      forward with estimates.
+      forward with estimates; on time-shared nodes, by CISNE's predictor.
     """
 
     name: str

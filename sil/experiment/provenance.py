@@ -30,7 +30,8 @@ def describe(scenario: Scenario) -> RunDescription:
     experiment, site, resources = scenario.experiment, scenario.in_use.site, scenario.resources
     class_of = {name: group.machine_class for group in scenario.in_use.file.machines for name in group.names}
     class_of |= {slot.name: slot.machine_class for slot in site.machines}
-    class_of |= dict(zip(resources.names, resources.node_classes, strict=False))
+    if experiment.clusters:
+        class_of = dict(zip(resources.names, resources.node_classes, strict=False))
     names = tuple(name for name in resources.names if name in class_of)
     return RunDescription(
         experiment=experiment.name,

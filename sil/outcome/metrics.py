@@ -330,9 +330,8 @@ def _busy(runs: pl.DataFrame) -> pl.DataFrame:
 def _promised(facts: pl.DataFrame, jobs: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """For each run of the harness, where anything was promised in any: `promised_share` of the jobs that were
     not refused; and of those, `kept_share` (null where nothing was promised)."""
-    limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
-        *RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s")
-    )
+    promises = facts.filter(pl.col("event") == Fact.PROMISED).unique((*RUN, "job"), maintain_order=True)
+    limits = promises.select(*RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s"))
     if limits.is_empty():
         return pl.DataFrame(schema={**{name: facts.schema[name] for name in RUN}, **_PROMISES})
     kept = pl.col("turnaround_time") <= pl.col("limit_s")

@@ -113,12 +113,11 @@ class NodesScenario(Scenario):
 
     def _drawn(self) -> Arriving:
         requests, jobs = self.requests, []
-        held = {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in requests.items()}
         for job in self.jobs():
             request, limit_s = requests[job.job_class]
-            cpus = held[job.job_class]  # which it keeps from others
             # Without queues, it goes to that of its partitions.
             queue = job.queue if self.has_queues else queue_of(request)
+            cpus = self.held[job.job_class]
             jobs.append(job._replace(request=request, n_tasks=cpus, estimate_s=limit_s, queue=queue))
         mean, spread, quantiles = self.run_times(jobs)
         actual = RuntimesOnNodes(mean, self.in_use.layout.slots.first, spread, quantiles)
@@ -133,6 +132,14 @@ class NodesScenario(Scenario):
             lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
             lambda job: limits_s.get(job.id, inf),
         )
+
+    def _tasks(self) -> Mapping[str, Sequence[int]]:
+        return {name: [cpus] for name, cpus in self.held.items()}
+
+    @cached_property
+    def held(self) -> Mapping[str, int]:
+        """The CPUs that a job of each class keeps from others."""
+        return {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in self.requests.items()}
 
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:

@@ -71,6 +71,7 @@ class TimeSharedSystem(SiteModel):
         self.capacity = Capacity(cluster.n_nodes, cluster.contract.most_jobs)
         self._cluster = cluster
         self._known = characterisation
+        self._submitted_s = {job.id: job.arrival_s for job in jobs}
         self._works = _works(cluster, jobs, characterisation, streams)
         self._streams, self._sampling_rng = streams, streams.of("node monitors")
         if (load := cluster.local_load) is not None:
@@ -168,7 +169,8 @@ class TimeSharedSystem(SiteModel):
         self._predictions.append(prediction)
 
     def promised(self, job: Job, by_s: float) -> None:
-        self._trace.note(self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=by_s - job.arrival_s)
+        within_s = by_s - self._submitted_s[job.id]
+        self._trace.note(self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=within_s)
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         self._trace.note(self._clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)

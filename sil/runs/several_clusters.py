@@ -57,9 +57,12 @@ class SeveralClusters(Scenario):
                 continue
             found[scheduler.label] = scheduler
             alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
-            if scenario.kind is not Kind.FREE_NODES or scheduler.has_own_queue or len(alike) > 1:
-                why = "each of several clusters has nodes of partitions, the job classes of the others, and a"
-                mistakes.append((place, f"{named}{why} scheduler that is no whole resource manager"))
+            if scenario.kind is Kind.MAPPING or scheduler.has_own_queue or len(alike) > 1:
+                why = (
+                    "each of several clusters has time-shared nodes, or nodes of partitions, the job classes"
+                )
+                why += " of the others, and a scheduler that is no whole resource manager"
+                mistakes.append((place, named + why))
         return found, mistakes
 
     @cached_property
@@ -75,16 +78,27 @@ class SeveralClusters(Scenario):
     def resources(self) -> ResourceNames:
         of_all = {cluster: member.resources for cluster, member in self.members.items()}
         names = [f"{cluster}/{name}" for cluster, of in of_all.items() for name in of.names]
+        classes = []
+        for cluster, of in of_all.items():
+            groups = self.members[cluster].in_use.file.machines
+            class_of = {name: group.machine_class for group in groups for name in group.names}
+            classes += [class_of[name] for name in of.names]
         sites = ", ".join(dict.fromkeys(of.site for of in of_all.values()))
-        classes = tuple(each for of in of_all.values() for each in of.node_classes)
-        return ResourceNames(sites, (*names, *of_all), node_classes=classes)
+        shared = ", ".join(cluster for cluster, of in of_all.items() if of.time_shared_cluster)
+        return ResourceNames(sites, (*names, *of_all), shared or None, node_classes=tuple(classes))
 
     @property
     def model(self) -> dict[str, Any]:
         models = [member.model for member in self.members.values()]
-        sums = {key: sum((model[key] for model in models[1:]), models[0][key]) for key in models[0]}
-        sums["nodes"] = tuple(dict.fromkeys(sums["nodes"]))
-        return {**sums, "cluster_schedulers": tuple(each.scheduler for each in self.experiment.clusters)}
+        nodes = dict.fromkeys(sentence for model in models for sentence in model.get("nodes", ()))
+        found = {
+            "nodes": tuple(nodes),
+            "cluster_schedulers": tuple(x.scheduler for x in self.experiment.clusters),
+        }
+        if not all(models):  # where nodes are time-shared, all count as whole nodes
+            return found
+        keys = ("cores", "gpus", "node_cores")
+        return found | {key: sum((x[key] for x in models[1:]), models[0][key]) for key in keys}
 
     def site(self) -> SiteModel:
         raise NotImplementedError  # not reached: `_carry_out` makes the sites of the members
@@ -125,16 +139,17 @@ class SeveralClusters(Scenario):
                     each.world.trace.note_fault(fault.time_s, fault.rule, text, job)
                 host.faulted(fault)
         host.over()
-        return RunTables.of(facts=_joined(run, runs, at), timings=timings_frame(decisions, run))
+        return _joined(run, runs, at)._replace(timings=timings_frame(decisions, run))
 
     def notes(self) -> Iterator[str]:
         for name, member in self.members.items():
             yield from (f"cluster '{name}': {text}" for text in member.notes())
 
 
-def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]]) -> pl.DataFrame:
-    """The facts of all clusters in order of time, with machines numbered through; faults come last. The
-    resource of a run is its cluster; a job arrives where it is submitted."""
+def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]]) -> RunTables:
+    """The tables of all clusters, with machines numbered through, and facts in order of time; faults come
+    last. The resource of a run is its cluster; a job arrives where it is submitted, and predictions are of
+    those that run where they are made."""
     first = [0, *accumulate(each.site.capacity.n_machines for each in runs)]
     event, each, tables = pl.col("event"), pl.element().struct, []
     for k, of in enumerate(runs):
@@ -149,6 +164,15 @@ def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]
             "machines": pl.col("machines").list.eval(intervals),
             "shares": pl.col("shares").list.eval(shares),
         }
-        tables.append(of.checked(run).filter(is_here).with_columns(**renumbered))
-    facts = pl.concat(tables).filter((event != Fact.FAULT) | pl.col("message").is_first_distinct())
-    return facts.sort(event == Fact.FAULT, "time_s", maintain_order=True)
+        facts = of.checked(run)
+        ran = pl.col("job").is_in(facts.filter(event == Fact.RUN_STARTED)["job"].implode())
+        others = RunTables.of(**of.site.tables(run))
+        others = others._replace(
+            facts=facts.filter(is_here).with_columns(**renumbered),
+            predictions=others.predictions.filter(ran),
+            local_users=others.local_users.with_columns(pl.col("node") + first[k]),
+        )
+        tables.append(others)
+    joined = RunTables(*map(pl.concat, zip(*tables, strict=True)))
+    facts = joined.facts.filter((event != Fact.FAULT) | pl.col("message").is_first_distinct())
+    return joined._replace(facts=facts.sort(event == Fact.FAULT, "time_s", maintain_order=True))

@@ -37,7 +37,7 @@ from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import Distortion, SimMonitor
 
 if TYPE_CHECKING:
-    from scheduler.meta_scheduling.outlook import FreeNodesOutlook
+    from scheduler.meta_scheduling.outlook import Outlook
     from sil.batsim.nodes import NumberedNodes
     from sil.slurm.world import SlurmWorld
 
@@ -88,7 +88,7 @@ class SiteModel(ABC):
     def manager(self, ports: Any, scheduler: InProcess, asking: Supervision) -> Manager:
         """The built-in manager with a scheduler; `ports` are those of this site."""
 
-    def outlook(self, ports: Any, scheduler: InProcess, asking: Supervision) -> FreeNodesOutlook:
+    def outlook(self, ports: Any, scheduler: InProcess, asking: Supervision) -> Outlook:
         """Estimates and forecasts of this site for a meta-scheduler, with the scheduler that it has."""
         raise NotImplementedError  # not reached: kinds of sites without it are refused as one of several
 

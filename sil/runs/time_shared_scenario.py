@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.managers.starting_manager import NodeManager
@@ -29,6 +30,9 @@ from sil.world.monitors import Sampling
 from sil.world.processes.model import CpuScheduler, NodeModel
 from sil.world.processes.nas import Traffic
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
+
+if TYPE_CHECKING:
+    from scheduler.meta_scheduling.outlook import SharedNodesOutlook
 
 
 class TimeSharedScenario(Scenario):
@@ -112,19 +116,16 @@ class TimeSharedScenario(Scenario):
         cpu_scheduler, coscheduler = given.pop("cpu_scheduler"), given.pop("coscheduler")
         return NodeModel(CpuScheduler(cpu_scheduler), Coscheduler(coscheduler), **given, traffic=traffic)
 
-    def predictors(self, host: Host, scheduler: InProcess, clock: Clock) -> dict[str, Predictor]:
-        """The predictors that fit the scheduler, each with its own instance of it."""
+    def predictors(
+        self, host: Host, scheduler: InProcess, clock: Clock, labels: Sequence[str]
+    ) -> Iterator[tuple[str, Predictor]]:
+        """Those of the predictors that fit the scheduler, each with its own instance of it."""
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
         limit_s, seed = self.experiment.guard.decision_limit_s, self.streams.scheduler_seed
-        return {
-            label: predictors.make(
-                predictors.read(label),
-                what_if_scheduler(host, scheduler.spec, clock, limit_s, seed),
-                errors_of,
-            )
-            for label in self.table.predictors
-            if _why_not(scheduler, label) is None  # `notes` says so
-        }
+        for label in labels:
+            if _why_not(scheduler, label) is None:  # else `notes` says so
+                asked = what_if_scheduler(host, scheduler.spec, clock, limit_s, seed)
+                yield label, predictors.make(predictors.read(label), asked, errors_of)
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()
@@ -219,5 +220,12 @@ class _Nodes(TimeSharedSystem):
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
     ) -> NodeManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
-        predictors = scenario.predictors(asking.host, scheduler, ports.clock)
-        return self.predicting(ports, asked, predictors, scenario.promises, scenario.admission)
+        made = dict(scenario.predictors(asking.host, scheduler, ports.clock, scenario.table.predictors))
+        return self.predicting(ports, asked, made, scenario.promises, scenario.admission)
+
+    def outlook(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> SharedNodesOutlook:
+        from scheduler.meta_scheduling.outlook import SharedNodesOutlook  # only several clusters need it
+
+        labels = (*self._scenario.table.predictors, predictors.AWARE)  # which fits any scheduler
+        _, first = next(self._scenario.predictors(asking.host, scheduler, ports.clock, labels))
+        return SharedNodesOutlook(self._allocation, first, ports.clock)

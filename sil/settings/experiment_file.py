@@ -198,6 +198,7 @@ class MemberTable(Table):
     scheduler: str
     site: str | None = None
     workload: WorkloadTable | None = None
+    shared_nodes: SharedNodesTable | None = None
 
 
 class TransfersTable(Table):
@@ -248,7 +249,7 @@ class Experiment(RunSettings):
             drawn = workload or self.history
             n_jobs = None if drawn is None or drawn.jobs is None else drawn.jobs * len(workloads)
             check_sizes(n_jobs, self.replications, n_values, len(self.schedulers))
-        if self.shared_nodes is not None and self.workload is None:
+        if self.shared_nodes is not None and None in workloads:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         for key in self.grid.keys() & {"site", "shared_nodes.cluster"}:
             raise ValueError(f"grid: the nodes are the same at all points; '{key}' cannot vary")
@@ -263,8 +264,8 @@ class Experiment(RunSettings):
     def _check_clusters(self) -> None:
         """Raise ValueError for names that two clusters, or none, have."""
         names = [each.name for each in self.clusters]
-        if len(names) == 1 or len({*names}) < len(names):
-            raise ValueError(f"several clusters have different names, not {', '.join(names)}")
+        if len({*names}) < len(names):
+            raise ValueError(f"clusters have different names, not {', '.join(names)}")
         for name in (name for origin, to in self.transfers.seconds.items() for name in (origin, *to)):
             if name not in names:
                 raise ValueError(f"transfers.seconds: '{name}' is no cluster; expected {', '.join(names)}")
@@ -274,6 +275,8 @@ class Experiment(RunSettings):
         each, none = self.clusters[k], TransfersTable()
         own = {key: value for key, value in each if value is not None and key not in ("name", "scheduler")}
         alone = {"clusters": (), "transfers": none, "grid": {}, "schedulers": (each.scheduler,)}
+        if each.shared_nodes is not None:  # the table `nodes` is for the others
+            own["nodes"] = NodesTable()
         return self.model_copy(update=own | alone)
 
     @property
