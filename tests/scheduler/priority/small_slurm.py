@@ -21,7 +21,7 @@ NEAR = 1e-9
 
 
 class Ambiguous(Exception):
-    """Two associations are so nearly equal that rounding decides."""
+    """Two associations are so nearly equal, or a priority so nearly whole, that rounding decides."""
 
 
 @dataclass
@@ -234,9 +234,10 @@ class SmallSlurm:
             "qos": site.qualities[job.quality].priority
             / (max(each.priority for each in site.qualities.values()) or 1),
         }
-        total = sum(weight * factors[name] for name, weight in site.weights.items())
-        if abs(total - round(total)) < 1e-6 and total != round(total):
-            raise Ambiguous
+        parts = [weight * factors[name] for name, weight in site.weights.items()]
+        total = sum(parts)
+        if abs(total - round(total)) < 1e-6 and not all(map(float.is_integer, parts)):
+            raise Ambiguous  # in another order, the same sum may be less than a whole number
         job.order = (-within.tier, -max(1, int(total)), job.arrival_s, job.number)
 
     # Limits

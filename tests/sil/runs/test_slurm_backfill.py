@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import UserError
@@ -130,7 +130,7 @@ def named(how: dict[str, Any]) -> str:
     return f"slurm_backfill({', '.join(f'{name}={value}' for name, value in how.items())})"
 
 
-@settings(max_examples=up_to(2000, part=20), deadline=None)
+@settings(max_examples=up_to(2000, part=40), deadline=None)
 @given(st.data())
 def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_does(
     data: st.DataObject,
@@ -143,7 +143,7 @@ def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_d
     assert starts(compiled) == SmallSlurm(nodes, how, most_running).replay(jobs)
 
 
-@settings(max_examples=up_to(500, part=20), deadline=None)
+@settings(max_examples=up_to(500, part=40), deadline=None)
 @given(logs(), st.sampled_from([selection for selection in SELECTIONS if selection != "consecutive"]))
 def test_exact_reservations_for_all_at_each_event_are_conservative_backfilling_if_estimates_are_exact(
     log: JobLog, selection: str
@@ -151,7 +151,10 @@ def test_exact_reservations_for_all_at_each_event_are_conservative_backfilling_i
     """Otherwise conservative backfilling keeps reservations where later jobs were not in the way when they
     were made, while a new plan has none of them before those of earlier jobs. Which nodes are consecutive
     depends on all that are free, and so on the time of the plan."""
-    assume(log.cluster is not None and not log.cluster.site_resources)  # Slurm reserves no licences
+    assert log.cluster is not None
+    requests = tuple(replace(each, site_resources={}) for each in log.requests)
+    cluster = replace(log.cluster, site_resources={})  # Slurm reserves no licences
+    log = replace(log, cluster=cluster, requests=requests)
     replay = Replay(log, engine=Engine.COMPILED, estimates=Estimates.ACTUAL)
     all_exact = {"bf_interval": 0, "bf_window": 10**9, "bf_resolution": 0, "bf_max_job_test": 10**9}
     names = (
@@ -162,7 +165,7 @@ def test_exact_reservations_for_all_at_each_event_are_conservative_backfilling_i
     assert first.equals(second)
 
 
-@settings(max_examples=up_to(500, part=20), deadline=None)
+@settings(max_examples=up_to(500, part=40), deadline=None)
 @given(st.integers(2, 8), st.data())
 def test_one_exact_reservation_at_each_event_is_easy_backfilling_on_one_node(
     cores: int, data: st.DataObject
