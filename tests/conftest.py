@@ -35,6 +35,9 @@ if (
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = IN_MEMORY
 
+# Looked through as often as by default, what tests make costs a twentieth of the time of all.
+gc.set_threshold(50_000)
+
 # No deadline: machines under test are shared and slow at times.
 settings.register_profile("ours", deadline=None, max_examples=up_to(100))
 settings.load_profile("ours")

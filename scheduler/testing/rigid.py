@@ -282,7 +282,7 @@ def larger_on_consumable_nodes() -> tuple[ConsumableOutline, ...]:
         return request, float(rng.choice(of_s))
 
     outlines = []
-    for n_jobs, n_nodes in ((300, 64), (100, 1024)):
+    for n_jobs, n_nodes in ((300, 64), (100, 256)):
         kinds = [Node(64, 256_000), Node(64, 512_000, ("a100",) * 4)]
         nodes = tuple(kinds[n % 8 == 0] for n in range(n_nodes))
         running = tuple(drawn((0.5, 60.0, 100.0, 3600.0)) for _ in range(n_nodes))

@@ -84,15 +84,15 @@ def test_compiled_code_numbers_policies_and_methods_in_the_order_of_their_names(
     assert [member.code for member in rigid.Backfilling] == of_backfilling
 
 
-@pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)
-@given(state=states())
-@settings(max_examples=15)
+@pytest.mark.parametrize("ordering", OrderChoice)
+@given(state=states(), others=st.sampled_from(list(product(JobChoice, NodeChoice, Method))))
+@settings(max_examples=up_to(500))
 def test_every_composition_equals_the_reference(
-    ordering: str, selection: str, node_selection: str, estimate: str, state: SystemState
+    ordering: str, state: SystemState, others: tuple[str, str, str]
 ) -> None:
     problem = problem_of(state, now_s=20.0)
-    fast = Loras(ordering, selection, node_selection, estimate).schedule(problem)
-    plain = ReferenceLoras(ordering, selection, node_selection, estimate).schedule(problem)
+    fast = Loras(ordering, *others).schedule(problem)
+    plain = ReferenceLoras(ordering, *others).schedule(problem)
     assert [(p.job, p.nodes) for p in fast.starts] == [(p.job, p.nodes) for p in plain.starts]
     assert [p.completion_s for p in fast.starts] == pytest.approx(
         [p.completion_s for p in plain.starts], rel=1e-12

@@ -106,7 +106,7 @@ def exactly(value: Any) -> Any:
     return kind, repr(value) if isinstance(value, float) else value
 
 
-@settings(max_examples=up_to(300, 15))
+@settings(max_examples=up_to(300, 30))
 @given(names, values)
 def test_an_entry_that_is_read_is_the_one_that_was_written(name: str, value: object) -> None:
     entry = JournalEntry(name, (value,), (1.0, value), ((name, (value,)), (name, ())))

@@ -201,7 +201,7 @@ def rows_with_any_estimates(draw: st.DrawFn) -> list[Row]:
 
 @pytest.mark.parametrize("order", ["default", "archive"])
 @given(jobs=rows_with_any_estimates())
-@settings(max_examples=up_to(1000, 10), deadline=None)
+@settings(max_examples=up_to(1000, 20), deadline=None)
 def test_every_pass_reserves_as_if_it_started_from_nothing(order: str, jobs: list[Row]) -> None:
     by_profile, in_full = RecordsReservations(), RecordsReservations(EveryPassFromTheStart())
     assert replayed(by_profile, jobs, NODES, order) == replayed(in_full, jobs, NODES, order)

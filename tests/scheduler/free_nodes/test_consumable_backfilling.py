@@ -106,7 +106,7 @@ def held_by(job: SmallJob, nodes: list[SmallNode]) -> dict[int, tuple[int, int]]
     return found
 
 
-@settings(max_examples=up_to(1000, part=10))
+@settings(max_examples=up_to(1000, part=20))
 @given(
     small_nodes(),
     st.lists(st.tuples(small_jobs(), st.integers(-1, 6)), max_size=5),

@@ -103,7 +103,7 @@ def with_short_estimates(log: JobLog) -> JobLog:
 
 @pytest.mark.parametrize("estimates", ["user", "actual", "history"])
 def test_the_trace_of_an_episode_is_that_of_the_replay_byte_for_byte(estimates: str) -> None:
-    policy, log = unpredictable(7), with_short_estimates(LOG[:400])
+    policy, log = unpredictable(7), with_short_estimates(LOG[:150])
     env = whole(log, window=16, estimates=estimates)
     in_environment = facts_of(env, policy, log)
     scheduler = sil.from_policy(policy, window=16)

@@ -297,7 +297,7 @@ def in_order_of_number(log: JobLog) -> JobLog:
     return replace(log, jobs=log.jobs.with_columns(job=pl.int_range(1, pl.len() + 1)))
 
 
-@settings(max_examples=up_to(500))
+@settings(max_examples=up_to(500, part=10))
 @given(
     cases(("hold", "release")) | cases(("hold", "release"), logs_on_nodes().map(in_order_of_number)),
     st.sampled_from(POLICIES),

@@ -130,7 +130,7 @@ def connected(cluster: SiteNodes, draw: st.DrawFn) -> SiteNodes:
     return replace(cluster, nodes=nodes, topology=topology)
 
 
-@settings(max_examples=up_to(1000, part=20), deadline=None)
+@settings(max_examples=up_to(1000, part=40), deadline=None)
 @given(
     logs(),
     st.sampled_from(SCHEDULERS),

@@ -274,7 +274,7 @@ def long_case(n_jobs: int, n_users: int = 200) -> Case:
     return Case(policy, log_on_nodes("long", rows, cluster, REQUESTS, charged=CHARGED))
 
 
-@pytest.mark.parametrize("n_jobs", [20_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n_jobs", [6_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_a_long_log_with_priorities_fair_share_and_limits_keeps_its_invariants(
     n_jobs: int, tmp_path: Path
 ) -> None:

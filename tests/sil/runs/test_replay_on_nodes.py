@@ -269,7 +269,7 @@ POLICIES: dict[str, Callable[[list[SmallNode]], OneRound]] = {
 
 
 @settings(
-    max_examples=up_to(400, 10), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=up_to(400, 20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(
     small_nodes(),
@@ -328,7 +328,7 @@ def test_reservations_do_not_depend_on_the_room_for_them(
 ) -> None:
     """More jobs wait, and they and runs use more rows, than there is room for at first."""
     site = SlurmSite()
-    jobs = site.jobs(2000, seed=5, load=3.0)
+    jobs = site.jobs(600, seed=5, load=3.0)
     starts_s, places, _ = easy(site, jobs)
     (tmp_path / "slurm.conf").write_text(site.slurm_conf)
     write_accounting(tmp_path / "sacct.txt", site, jobs, starts_s, places)
