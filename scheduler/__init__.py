@@ -6,7 +6,9 @@ schedulers and resource managers, and are imported when used. `scheduler.testing
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,30 +57,14 @@ if TYPE_CHECKING:
     from scheduler.rules import Violation as Violation
     from scheduler.time_shared.problem import TimeSharedProblem as TimeSharedProblem
 
-_NAMES = {
-    "messages": "UserError",
-    "model": "ON_NODES Assignment Assignments DispatchOrder Job JobId MachineReading "
-    "NodeReading NodeSchedule RunId Schedule Share Site Start",
-    "node_request": "Gpus Node Partition Request",
-    "node_set": "NodeSet",
-    "rules": "Kind ScheduleRejected Violation",
-    "problem": "Running",
-    "ports": "Clock Dispatcher JobArrived MonitorNews Notice RunEnded RunLost RunPreempted Scheduler "
-    "TimePassed",
-    "resource_manager": "OnFreeNodes OnMachines OnSharedNodes ResourceManager",
-    "registry": "resolve",
-    "mapping.problem": "MappingProblem",
-    "free_nodes.problem": "FreeNodesProblem",
-    "free_nodes.consumable_problem": "ConsumableNodesProblem Placer",
-    "time_shared.problem": "TimeSharedProblem",
-}
-"""The public names by module."""
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as ", re.MULTILINE)
+_PLACE_OF = {name: place for place, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}
+"""The module of each public name, as type checkers find them above."""
 
-__all__ = sorted(" ".join(_NAMES.values()).split())
+__all__ = sorted(_PLACE_OF)
 
 
 def __getattr__(name: str) -> object:
-    for module, names in _NAMES.items():
-        if name in names.split():
-            return getattr(import_module(f"scheduler.{module}"), name)
-    raise AttributeError(f"module 'scheduler' has no attribute '{name}'")
+    if name not in _PLACE_OF:
+        raise AttributeError(f"module 'scheduler' has no attribute '{name}'")
+    return getattr(import_module(_PLACE_OF[name]), name)

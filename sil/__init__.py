@@ -26,7 +26,9 @@ def _leave_out_current_folder() -> None:
 
 _leave_out_current_folder()
 
+import re  # noqa: E402
 from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
@@ -58,24 +60,9 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_DEFINED_IN = {
-    "scheduler": ["UserError"],
-    "sil.api.charts": ["Chart", "Plots"],
-    "sil.api.experiment_results": ["ExperimentResults", "read_results"],
-    "sil.api.experiments": ["Experiment"],
-    "sil.api.logs": ["log_from", "lublin_feitelson", "read_log"],
-    "sil.api.planning": ["PlanAnswers", "plan"],
-    "sil.api.rehearsing": ["rehearse"],
-    "sil.api.replaying": ["Replays", "read_replays", "replay"],
-    "sil.api.simulation": ["Simulation", "State"],
-    "sil.api.sites": ["Site"],
-    "sil.api.sweeping": ["Sweep", "sweep"],
-    "sil.runs.policies": ["from_policy"],
-    "sil.runs.under_test": ["Factory", "factory"],
-    "sil.workload.job_log": ["JobLog"],
-    "sil.world.guard.faults": ["SchedulerFault"],
-}
-_PLACE_OF = {name: place for place, names in _DEFINED_IN.items() for name in names}
+_IMPORT = re.compile(r"^    from (\S+) import (\w+) as ", re.MULTILINE)
+_PLACE_OF = {name: place for place, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}
+"""The module of each public name, as type checkers find them above."""
 __all__ = sorted(["__version__", *_PLACE_OF])
 
 
