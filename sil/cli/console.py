@@ -19,8 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from scheduler import UserError
-from scheduler.messages import counted, printable
+from scheduler.messages import UserError, counted, printable
 from sil.experiment.output_folder import failed_access, no_room
 from sil.report.listing import Listing, json_text
 from sil.workers.executor import Interrupted

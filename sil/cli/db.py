@@ -10,8 +10,7 @@ from typing import Annotated, Literal, NoReturn
 import typer
 from typer import Argument, Option
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.cli import console, db_imports, options
 from sil.cli.app import group
 from sil.cli.console import print_listings

@@ -11,8 +11,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.api.logs import second_of_log, seconds
 from sil.cli import console
 from sil.cli.prediction_options import OfLog, PredictionOptions

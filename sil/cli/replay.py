@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Column, Table
 from typer import Argument
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.cli import console, options
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import AS_JSON, Settings

@@ -10,8 +10,7 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import prediction_limits
 from sil.report.listing import Column, Listing, Row, number, text, texts

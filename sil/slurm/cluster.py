@@ -9,8 +9,7 @@ from math import ceil
 from pathlib import Path
 from types import MappingProxyType
 
-from scheduler import UserError
-from scheduler.messages import abbreviated, counted
+from scheduler.messages import UserError, abbreviated, counted
 from scheduler.node_request import Node, Partition
 from sil.slurm.configuration import OWN, Configuration, gres_conf
 from site_db.site_file.cluster import SiteNodes

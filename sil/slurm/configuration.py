@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.slurm.protocol.releases import TESTED, Release
 from sil.slurm.settings.kept import (
     NOT_READ,

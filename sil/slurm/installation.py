@@ -20,8 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from scheduler import UserError
-from scheduler.messages import printable
+from scheduler.messages import UserError, printable
 from sil.slurm import entering
 from sil.slurm.protocol.releases import Release, UnsupportedVersion
 

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from scheduler import UserError
-from scheduler.messages import printable
+from scheduler.messages import UserError, printable
 from sil.slurm.installation import LISTED, Installation, SlurmFolders, installed
 
 PACKAGES = (

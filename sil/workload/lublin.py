@@ -15,8 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.workload.job_log import LARGEST, LOAD_TOLERANCE, MAX_PROCESSORS, MIN_S, SCHEMA, JobLog
 from site_db.files.access import Memory
 

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from scheduler.node_request import MAX_GPUS, Gpus, Node, Request
 from sil.workload.job_log import DUE_IN_S, LARGEST, MIN_S, SCHEMA, JobLog, log_on_nodes, possible_size
 from site_db.files.access import open_lines

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from scheduler import UserError
-from scheduler.messages import printable
+from scheduler.messages import UserError, printable
 
 MAX_VALUE = 1e15
 """The greatest number of seconds, megabytes or jobs, in a file or in the database."""

@@ -11,8 +11,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from site_db.jobs.records import DemandBy, JobState, SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
 from site_db.site_file.cluster import HeldResources

@@ -10,8 +10,7 @@ import tomlkit
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from scheduler import UserError
-from scheduler.messages import counted, printable
+from scheduler.messages import UserError, counted, printable
 from site_db import schema
 from site_db.files import toml_file
 from site_db.files.toml_file import Location

@@ -15,8 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scheduler import UserError
-from scheduler.messages import counted
+from scheduler.messages import UserError, counted
 from sil.slurm.clock.library import Wait, built
 
 SECOND_US = 1_000_000
