@@ -194,8 +194,12 @@ RULES_OF = {
     | {SOCIAL_CONTRACT: "no start exceeds the parallel MPL, memory or CPU that a node allows"}
     | RULES_OF_CONDUCT,
     Kind.CLUSTERS: _OF_A_NODE_SCHEDULE
-    | {NO_JOB_FORGOTTEN: "the job is sent to a cluster", KNOWN_NODES: "every cluster is one of the problem's"}
-    | RULES_OF_CONDUCT,
+    | {
+        NO_JOB_FORGOTTEN: "the job is sent to a cluster",
+        KNOWN_NODES: "every cluster named is one of the problem's",
+        ONE_TASK_ON_EACH_NODE: "no cluster is named twice",
+    }
+    | {rule: sentence for rule, sentence in RULES_OF_CONDUCT.items() if rule != MAKES_PROGRESS},
 }
 """The rules for each kind of scheduler, and one sentence for each."""
 

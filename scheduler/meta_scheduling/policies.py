@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scheduler.model import Job, NodeSchedule, Start
 from scheduler.problem import SchedulingProblem, first_violation
@@ -46,6 +46,9 @@ class ClustersProblem(SchedulingProblem):
         """The answer that the job joins the queues of these, by position, and runs on the first to start
         it."""
         return NodeSchedule((Start(0, clusters, self.now_s + 1.0),))
+
+    def arrays(self) -> Mapping[str, Any]:
+        return {"clusters": [each[1:5] for each in self.clusters], "n_places": self.n_places}
 
     def violation(self, answer: object) -> Violation | None:
         job, found = self.jobs[0].id, first_violation(self, answer, lambda i, job, start, nodes: None)

@@ -158,6 +158,7 @@ class Problems(StrEnum):
     TIME_SHARED = "shared-nodes"
     FREE_NODES = "free-nodes"
     CONSUMABLE_NODES = "consumable-nodes"
+    CLUSTERS = "clusters"
 
 
 def check(
@@ -170,8 +171,9 @@ def check(
     """Test a scheduler on many small problems and list the rules that it keeps and breaks.
 
     * `scheduler`: A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`.
-    * `kind`: Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on free
-      nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class declares, else mapping.
+    * `kind`: Whether it maps jobs to machines, starts them on time-shared nodes, starts rigid jobs on free
+      nodes, or on nodes with CPUs, memory and GPUs, or sends them to several clusters. Default: the kind that
+      its class declares, else mapping.
     * `examples`: Number of small problems, before some larger ones.
 
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
@@ -240,10 +242,11 @@ def new_scheduler(
     for path in written:
         console.print_line(f"  {path}")
     install = shlex.join(["pip", "install", "-e", str(folder or name)])
-    then = f"run two-sites --scheduler {name}" if kind is Kind.CLUSTERS else f"check {name}"
-    console.print_line(f"The scheduler works as it is. To try it:\n  {install}\n  sil {then}")
+    console.print_line(f"The scheduler works as it is. To try it:\n  {install}\n  sil check {name}")
     if kind is Kind.FREE_NODES:
         console.print_line(f"  sil check {name} --kind consumable-nodes")
+    if kind is Kind.CLUSTERS:
+        console.print_line(f"  sil run two-sites --scheduler home --scheduler {name}")
 
 
 def serve_scheduler(

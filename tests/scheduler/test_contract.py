@@ -20,7 +20,13 @@ from scheduler.testing import CONSUMABLE, CONTRACTS, ContractBroken, check_contr
 from scheduler.testing.examination import Caller, Examination, LocalCandidate
 from scheduler.time_shared.loras import OrderChoice
 from sil.world.guard.decision_time import TimeLimitExceeded, time_limit
-from tests import faulty, faulty_on_consumable_nodes, faulty_on_free_nodes, faulty_on_nodes
+from tests import (
+    faulty,
+    faulty_on_clusters,
+    faulty_on_consumable_nodes,
+    faulty_on_free_nodes,
+    faulty_on_nodes,
+)
 from tests.examples import up_to
 from tests.scheduler.fakes import WhileTheyFit
 
@@ -54,11 +60,13 @@ BUILT_IN = {
         "slurm_backfill",
         "slurm_backfill(bf_interval=0, bf_resolution=0, reserve=parts, selection=best_fit)",
     ],
+    Kind.CLUSTERS: [*registry.AMONG_CLUSTERS, "ranked(cost=start, copies=2)"],
 }
 FAULTY: dict[str, dict[type, str]] = {
     Kind.MAPPING: faulty.BROKEN_RULE,
     Kind.TIME_SHARED: faulty_on_nodes.BROKEN_RULE,
     Kind.FREE_NODES: faulty_on_free_nodes.BROKEN_RULE,
+    Kind.CLUSTERS: faulty_on_clusters.BROKEN_RULE,
     CONSUMABLE: faulty_on_consumable_nodes.BROKEN_RULE,
 }
 FAULTY_EXAMPLES = up_to(200, part=2)
@@ -114,7 +122,7 @@ def test_a_faulty_scheduler_is_reported_with_the_rule_it_breaks(
         assert (caught.value.job is None) == (rule in RULES_WITHOUT_ONE_JOB)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind in CONTRACTS])
+@pytest.mark.parametrize("kind", [*Kind])
 def test_every_rule_is_broken_by_a_faulty_scheduler(kind: Kind) -> None:
     broken = {*FAULTY[kind].values(), *(FAULTY[CONSUMABLE].values() if kind == Kind.FREE_NODES else ())}
     assert broken == set(RULES_OF[kind])

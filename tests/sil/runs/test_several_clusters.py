@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -81,6 +82,14 @@ class Wrong:
                 return problem.sent_to(1, 1)
             case "unknown":
                 return problem.sent_to(2)
+            case "again":
+                return problem.sent_to(0)._replace(starts=problem.sent_to(0).starts * 2)
+            case "changes":
+                problem.clusters = tuple(each._replace(load_s=0.0) for each in problem.clusters)
+                return problem.sent_to(0)
+            case "slow":
+                while True:
+                    time.sleep(0.01)
             case _:
                 return None
 
@@ -94,7 +103,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Scenario]:
     def make(
         policies: dict[str, Any] | list[str], mean_s: float = SLOW, cores: int = 1, b_cores: int = 0,
         jobs: int = 40, mix: dict[str, float] | None = None, schedulers: tuple[str, str] = ("fcfs", "fcfs"),
-        **others: Any,
+        isolated: bool = False, **others: Any,
     ) -> Scenario:  # fmt: skip
         b_cores = b_cores or cores
         for n in (cores, b_cores):
@@ -120,7 +129,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Scenario]:
         if key not in in_use:
             in_use[key] = SiteSource(experiment, folder, None).snapshot(folder / "site.db")
         given = policies if isinstance(policies, dict) else {}
-        find = among(given, isolated=False)
+        find = among(given, isolated=isolated)
         return scenario_of(experiment, in_use[key], find)
 
     return make
@@ -376,18 +385,24 @@ def test_redundant_requests_to_queues_in_order_are_one_queue_for_both(made: Call
         ("unknown", "known-nodes", "job 2 is sent to a cluster that is none of 2"),
         ("twice", "one-task-on-each-node", "job 2"),
         ("nothing", "returns-a-schedule", "returned None"),
+        ("again", "each-job-once", "job 2"),
+        ("changes", "problem-untouched", "changed 'clusters'"),
+        ("slow", "returns-in-time", "did not return within 0.2 s"),
     ],
 )
+@pytest.mark.parametrize("isolated", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_policy_that_breaks_a_rule_is_named_with_rule_job_and_time(
-    made: Callable[..., Scenario], how: str, rule: str, says: str
+    made: Callable[..., Scenario], how: str, rule: str, says: str, isolated: bool
 ) -> None:
-    scenario = made({"wrong": sil.factory(Wrong, how=how)})
+    given, guard = {"wrong": sil.factory(Wrong, how=how), "home": "home"}, {"decision_limit_s": 0.2}
+    scenario = made(given, guard=guard, isolated=isolated)
     facts = scenario.run(RunKey(0, 0, "wrong")).facts
     (fault,) = faults(facts).to_dicts()
     assert (fault["rule"], fault["job"]) == (rule, 2)
     assert says in fault["message"]
     arrived = facts.filter((pl.col("event") == Fact.JOB_ARRIVED) & (pl.col("job") == 2))
     assert fault["time_s"] == arrived["time_s"][0]
+    assert len(ran(scenario, "home")) == 80, "another policy goes on"
 
 
 def test_the_description_of_a_run_has_the_workload_of_each_cluster(made: Callable[..., Scenario]) -> None:
