@@ -128,7 +128,7 @@ def test_after_an_aborted_search_the_other_rules_have_no_verdict() -> None:
     assert "not known" in done.output
 
 
-@pytest.mark.parametrize("kind", ["mapping", "shared-nodes", "free-nodes"])
+@pytest.mark.parametrize("kind", ["mapping", "shared-nodes", "free-nodes", "clusters"])
 def test_a_generated_scheduler_passes_the_check_with_parameters(
     kind: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
