@@ -182,6 +182,7 @@ STAGES = [
     "site",
     "workers",
     "isolation",
+    "live",
     "batsim",
     "slurm",
     "runs",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument
 
+from scheduler import UserError
+from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
 from sil.cli.progress import TerminalProgress, progress
@@ -16,6 +19,7 @@ from sil.report.listing import Column, Listing, number, text
 if TYPE_CHECKING:
     from sil.experiment.live import LiveComparison
 
+CLOSE = 0.1
 COLUMNS = (
     text("job", "job_id"),
     text("class", "job_class"),
@@ -30,7 +34,8 @@ COLUMNS = (
 
 
 def live(
-    experiment: Annotated[str, Argument()] = "real-jobs",
+    experiment: Annotated[str | None, Argument()] = None,
+    cluster: bool = False,
     scheduler: str | None = None,
     seed: options.Seed = None,
     out_folder: Annotated[Path | None, options.folder("sil-live-NAME, with both traces")] = None,
@@ -39,12 +44,14 @@ def live(
 ) -> None:
     """Run an experiment on this computer with real processes, simulate it, and compare the two.
 
-    * `experiment`: An experiment file, or the name of a built-in one.
+    * `experiment`: An experiment file, or the name of a built-in one. Default: real-jobs, or real-cluster.
+    * `cluster`: On shared nodes, where the coscheduler CCS stops, continues and renices message-passing jobs.
     * `scheduler`: Override the first one in the file.
 
-    The manager and the scheduler are the same, but each machine is a core, each job a process that keeps the
-    core busy, preemption kills the process, and time is wall time: choose short experiments. Exit code 1 if
-    the two decide differently. An example of adapters for the scheduler's ports; Linux only.
+    The manager and the scheduler are the same, but each machine or node is a core, jobs are processes, which
+    preemption kills, and time is wall time: choose short experiments. As root, the processes run before other
+    programs. Exit code 1 if the two decide differently. An example of adapters for the scheduler's ports;
+    Linux only.
     """
     from sil.experiment.live import run_live_and_simulated
     from sil.experiment.output_folder import default_folder
@@ -52,8 +59,10 @@ def live(
     from sil.settings.foreign_code import ask_in_terminal, foreign_code, permit
     from sil.world.guard.faults import SchedulerFault
 
-    path = files.find(experiment, "experiments", Path())
+    path = files.find(experiment or ("real-cluster" if cluster else "real-jobs"), "experiments", Path())
     read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
+    if cluster and read.shared_nodes is None:
+        raise UserError(f"{path} has no table shared_nodes, which --cluster needs; leave out --cluster")
     name = scheduler or read.schedulers[0]
     if not trust:
         of_one = experiment_file.changed(read, schedulers=(name,))
@@ -80,9 +89,9 @@ def live(
 def _print_comparison(found: LiveComparison) -> None:
     at = found.diverged_at
     if at is None:
-        preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
-        counts = f"{len(found.live) - preempted} starts and {preempted} preemptions"
-        console.print_line(f"The decisions are equal: {counts}, in the same order on each machine.")
+        n = Counter(fact.removeprefix("run_") for fact, _, _ in found.live)
+        counts = ", ".join(f"{number} {what}" for what, number in n.items())
+        console.print_line(f"The decisions are equal, and in the same order: {counts}.")
     else:
         live, simulated = (
             f"{side[at][0].removeprefix('run_')} job {side[at][1]} on {side[at][2]}" if side[at:] else "none"
@@ -96,3 +105,5 @@ def _print_comparison(found: LiveComparison) -> None:
         f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated "
         f"({100 * (live_s / simulated_s - 1):+.1f} %)."
     )
+    n_close = found.jobs["difference"].abs().le(CLOSE).sum()
+    console.print_line(f"Of {counted(len(found.jobs), 'job')}, {n_close} differ by {CLOSE:.0%} at most.")

@@ -3,65 +3,61 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import polars as pl
+import psutil
 
 from scheduler import UserError
 from scheduler.messages import counted
-from scheduler.model import Site
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
-from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
-from sil.isolation.host import Host
+from sil.experiment.run import DATABASE, write_tables
+from sil.live.computer import Computer, usable_cores
+from sil.live.node import NodeSettings
+from sil.live.programs import KERNELS, MB
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
-from sil.runs.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
 from sil.runs.faults import is_remote
-from sil.runs.machines_scenario import Machines, MachinesScenario
+from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.scenario import Scenario, scenario_of_file
-from sil.runs.simulation import PRINTED, RunKey, SiteRun
+from sil.runs.simulation import PRINTED, RunKey
+from sil.runs.time_shared_scenario import TimeSharedScenario
 from sil.settings.experiment_file import Experiment, changed
 from sil.settings.replays import NONE
 from sil.site.site_in_use import SiteSource
-from sil.trace.facts import TRACE, Fact, write_trace
+from sil.trace.facts import Fact, RunTables
+from sil.trace.held import MACHINES_AS_TEXT
 from sil.workers.executor import Listener
-from sil.world.events import EventQueue
-from sil.world.failures import Hindrances
 from sil.world.guard.faults import SchedulerFault
-from site_db.files.access import no_link
+from sil.world.processes.model import Lowered
 
-
-@dataclass(frozen=True)
-class LiveScenario(MachinesScenario):
-    """Machine j is the j-th core of a computer, jobs are processes, and time is real."""
-
-    computer: Computer = field(kw_only=True)
-
-    def simulation(self, host: Host, decisions: list[float]) -> SiteRun:
-        computer = Shared(self.computer, host)
-        site = _Cores(self, computer)
-        return SiteRun(site, self.disturbances(site, decisions), events=RealEvents(computer))
-
-
-class _Cores(Machines):
-    def __init__(self, scenario: LiveScenario, computer: Shared) -> None:
-        super().__init__(scenario)
-        self._computer = computer
-
-    def machines(self, events: EventQueue, hindrances: Hindrances | None) -> RealMachines:
-        return RealMachines(self._computer, self._site, self._actual, events)
-
-
+WORKS_LIVE: tuple[tuple[str, tuple[object, ...]], ...] = (
+    ("sharing", ("detailed",)),
+    ("in_detail.coscheduler", ("none", "user_space", "user_space_without_dyn")),
+    ("in_detail.cpu_scheduler", ("cfs",)),
+    ("in_detail.spin_s", (0.0,)),
+    ("in_detail.paging", (0.0,)),
+)
+"""The values of settings of shared_nodes that a computer can have."""
+MAX_THINKS = 4096
+"""The random numbers that a user of a node gets, for times to think; then they repeat."""
 Decision = tuple[str, int, str]
-"""A start or a preemption: fact, job, resource."""
+"""A start or a preemption, or that CCS stops a run, continues it, or first lowers the priority of one of its
+processes: fact, job, resource or nodes."""
+BY_CCS = Fact.RUN_STOPPED.value, Fact.RUN_CONTINUED.value
+DECISIONS = Fact.RUN_STARTED.value, Fact.RUN_PREEMPTED.value, *BY_CCS
 
 
 @dataclass(frozen=True)
 class LiveComparison:
     """The decisions are ordered by machine, then by time: the order of nearly simultaneous decisions on two
-    machines is arbitrary.
+    machines is arbitrary. On shared nodes, starts come first, then stops and restarts, then lowered
+    priorities, by node.
 
     `jobs` has a row per job that ended in both: job_id, job_class, queue, attempts, resource, turnaround_s,
     simulated_s and difference (of the simulated, as a share of it).
@@ -87,40 +83,54 @@ class LiveComparison:
         return (float(live.mean()), float(simulated.mean())) if len(live) else (0.0, 0.0)
 
 
-def compare_live(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> LiveComparison:
-    """The comparison, from the facts of both runs."""
-    left, right = (job_table(facts, site.n_machines) for facts in (live, simulated))
-    names = pl.col("resource").map_elements(site.resource_names.__getitem__, return_dtype=pl.String)
-    columns = ("job_id", "job_class", "queue", "attempts", "resource", "turnaround_s", "simulated_s")
+def compare_live(
+    live: pl.DataFrame, simulated: pl.DataFrame, lowered: Sequence[Lowered], names: Sequence[str]
+) -> LiveComparison:
+    """The comparison of the facts of both runs, and of the priorities `lowered` in each; `names` are those of
+    resources."""
+    named = pl.col("resource").replace_strict(dict(enumerate(names)), default=MACHINES_AS_TEXT)
     jobs = (
-        left.rename({"turnaround_time": "turnaround_s"})
-        .join(right.select("job_id", simulated_s="turnaround_time"), on="job_id")
-        .with_columns(difference=pl.col("turnaround_s") / pl.col("simulated_s") - 1.0, resource=names)
-        .select(*columns, "difference")
+        job_table(live, len(names))
+        .rename({"turnaround_time": "turnaround_s"})
+        .join(job_table(simulated, len(names)).select("job_id", simulated_s="turnaround_time"), on="job_id")
+        .with_columns(named, difference=pl.col("turnaround_s") / pl.col("simulated_s") - 1.0)
+        .select(
+            "job_id",
+            "job_class",
+            "queue",
+            "attempts",
+            "resource",
+            "turnaround_s",
+            "simulated_s",
+            "difference",
+        )
         .sort("job_id")
     )
-    decided = pl.col("event").is_in([Fact.RUN_STARTED.value, Fact.RUN_PREEMPTED.value])
+    decided = pl.col("event").is_in(DECISIONS)
+    order = "resource", pl.col("event").is_in(BY_CCS)
     one, other = (
         facts.filter(decided)
-        .sort("resource", maintain_order=True)
-        .select(pl.col("event").cast(pl.String), "job", names)
+        .sort(*order, maintain_order=True)
+        .select(pl.col("event").cast(pl.String), "job", named)
         .rows()
-        for facts in (live, simulated)
+        + [("lowered", job, names[node]) for node, job in sorted(of_run, key=itemgetter(0))]
+        for facts, of_run in zip((live, simulated), lowered, strict=True)
     )
     return LiveComparison(one, other, jobs)
 
 
-def live_scenario(scenario: Scenario, name: str, listener: Listener) -> LiveScenario:
-    """The scenario on this computer, without costs of decisions in simulated time. Raises UserError if the
-    computer cannot represent its site, or if failures are simulated."""
+def computer_for(scenario: Scenario, name: str, listener: Listener) -> Computer:
+    """This computer for a scenario. Raises UserError if it cannot represent the site, or if failures are
+    simulated."""
     experiment, in_use = scenario.experiment, scenario.in_use
     if scenario.under_test(name).has_own_queue:
         raise UserError(f"'{name}' is a whole resource manager; live runs use the testbed's own")
     if sys.platform != "linux":
         raise UserError("live runs pin processes to cores by calls that only Linux has")
-    if not isinstance(scenario, MachinesScenario):
+    if not isinstance(scenario, MachinesScenario | TimeSharedScenario):
         raise UserError(
-            f"experiment '{experiment.name}' has nodes, not machines; live runs are on dedicated machines"
+            f"experiment '{experiment.name}' has nodes of which jobs take parts; live runs are on machines "
+            f"that each run one job, or on shared nodes"
         )
     monitors = experiment.monitors != type(experiment.monitors)()
     faults = in_use.absences or experiment.outages or experiment.failures or is_remote(experiment) or monitors
@@ -129,16 +139,45 @@ def live_scenario(scenario: Scenario, name: str, listener: Listener) -> LiveScen
             f"experiment '{experiment.name}' has simulated failures, checkpoints or monitor errors, or a "
             f"network; live ones are real"
         )
-    site, cores, n_jobs = in_use.site, usable_cores(), experiment.drawn.jobs
-    if site.n_machines > len(cores):
+    if isinstance(scenario, TimeSharedScenario):
+        nodes, what = _real_nodes(scenario), "node"
+    else:
+        nodes, what = [NodeSettings(machine.name) for machine in in_use.site.machines], "machine"
+    if len(nodes) > (n_cores := len(usable_cores())):
         raise UserError(
-            f"the site '{site.name}' has {counted(site.n_machines, 'machine')}, but this computer has only "
-            f"{len(cores)} usable cores; each machine needs one"
+            f"the site '{in_use.site.name}' has {counted(len(nodes), what)}, but this computer has only "
+            f"{n_cores} usable cores; each {what} needs one"
         )
-    computer = Computer(cores[: site.n_machines], lambda ended: listener.progressed(ended, n_jobs))
-    without_costs = changed(experiment, guard={"decision_cost": NONE})
-    own = scenario.queue_schedulers
-    return LiveScenario(without_costs, in_use, scenario.schedulers, own, computer=computer)
+    return Computer(nodes, partial(listener.progressed, total=experiment.drawn.jobs))
+
+
+def _real_nodes(scenario: TimeSharedScenario) -> list[NodeSettings]:
+    """The nodes of a cluster. Raises UserError if it has what this computer does not have."""
+    given = scenario.table.model_dump()
+    for key, values in WORKS_LIVE:
+        table, _, name = key.rpartition(".")
+        value = (given[table] if table else given)[name]
+        if value not in values:
+            wanted = " or ".join(repr(each) for each in values)
+            raise UserError(f"live nodes need shared_nodes.{key} = {wanted}, not {value!r}")
+    for name in sorted({job.job_class for job in scenario.jobs()}):
+        if name.partition(".")[0] not in KERNELS:
+            known = ", ".join(KERNELS)
+            raise UserError(f"the job class '{name}' has no real program; its name has to begin with {known}")
+    cluster, model = scenario.cluster, scenario.cluster.in_detail
+    assert model is not None
+    needed_mb, free_mb = sum(cluster.memory_mb), psutil.virtual_memory().available / MB
+    if needed_mb > free_mb:
+        raise UserError(
+            f"the nodes have {needed_mb:,.0f} MB of memory, which jobs really use, but this computer has "
+            f"only {free_mb:,.0f} MB free; give the site's machines less memory"
+        )
+    of_all = cluster.contract, model.coscheduler, model.period_s, model.interaction_s
+    users = scenario.streams.of("interactions").spawn(cluster.n_nodes)
+    return [
+        NodeSettings(name, mb, *of_all, rng.exponential(size=MAX_THINKS).tolist())
+        for name, mb, rng in zip(scenario.resources.names, cluster.memory_mb, users, strict=True)
+    ]
 
 
 def run_live_and_simulated(
@@ -151,20 +190,27 @@ def run_live_and_simulated(
     experiment = changed(experiment.at(0), schedulers=(name,), replications=1)
     in_use = SiteSource(experiment, source.parent, None).snapshot(out / DATABASE)
     simulated = scenario_of_file(experiment, in_use, source)
-    live = live_scenario(simulated, name, listener)
-    done = {}
+    computer = computer_for(simulated, name, listener)
+    free = changed(experiment, guard={"decision_cost": NONE})
+    live = replace(simulated, experiment=free, computer=computer)
+    is_shared = isinstance(simulated, TimeSharedScenario)
+    done: dict[str, RunTables] = {}
     try:
         for side, scenario in (("simulated", simulated), ("live", live)):
             done[side] = scenario.run(RunKey(0, 0, name), out / side / PRINTED)
             listener.progressed(0, experiment.drawn.jobs)
+            computer.most_s = 60.0 + 3.0 * done[side].facts["time_s"][-1]
     finally:
-        live.computer.close()
+        computer.close()
+    if is_shared and not computer.may_raise:
+        listener.notify("only root (CAP_SYS_NICE) may raise priorities again: here CCS could only lower them")
     # Only now: what a live scheduler does may have changed the folder.
     for side, tables in done.items():
         make_usable(out / side)
-        write_trace(out / side / TRACE, tables.facts, describe(simulated))
-        tables.timings.write_parquet(no_link(out / side / BESIDE_THE_TRACE["timings"]))
+        write_tables(out / side, tables, describe(simulated))
     for tables in done.values():
         for fault in faults(tables.facts).iter_rows(named=True):
             raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
-    return compare_live(done["live"].facts, done["simulated"].facts, in_use.site), live.computer.cpu_s
+    lowered = computer.lowered, simulated.lowered if isinstance(simulated, TimeSharedScenario) else {}
+    facts = done["live"].facts, done["simulated"].facts
+    return compare_live(*facts, lowered, simulated.resources.names), computer.cpu_s

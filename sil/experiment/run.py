@@ -150,7 +150,7 @@ def run_experiment(
                 sweep.run()
             with runner.interruptible():
                 tables = sweep.collect()
-                _write_tables(out, tables, describe(scenario))
+                write_tables(out, tables, describe(scenario))
                 comparison = render(out)
                 if sweep.killed:
                     listener.notify(f"{out} {WITHOUT_KILLED}")
@@ -231,7 +231,8 @@ def evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     return tables, jobs, Comparison(description, tables.facts, metrics, score_predictions(whole, jobs))
 
 
-def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:
+def write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:
+    """Write the trace, and the tables beside it that have rows."""
     write_trace(out / TRACE, tables.facts, description)
     for name, file in BESIDE_THE_TRACE.items():
         frame: pl.DataFrame = getattr(tables, name)

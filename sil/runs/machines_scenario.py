@@ -11,6 +11,7 @@ from scheduler.model import ExecutionRecord
 from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
 from scheduler.rules import Kind
+from sil.live.real_events import RealEvents
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
@@ -145,6 +146,10 @@ class Machines(SiteModel):
         self._actual = ActualRuntimes(*scenario.run_times(self.jobs))
 
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> DedicatedMachines:
+        if isinstance(events, RealEvents):
+            from sil.live.machines import RealMachines
+
+            return RealMachines(events.computer, self._site, self._actual, events)
         slots = [*self._scenario.places.values()]
         return DedicatedMachines(self._site, self._actual, events, slots, hindrances)
 

@@ -23,6 +23,8 @@ from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.promises import PromisesByForecast, Unkept
+from sil.live.machines import RealNodes
+from sil.live.real_events import RealEvents
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision
 from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
@@ -37,6 +39,7 @@ from sil.world.harness import Handlers, World
 from sil.world.machines.time_shared import SharedMachines, TimeSharedMachines, Work
 from sil.world.monitors import NodeMonitors
 from sil.world.processes.machines import ProcessMachines
+from sil.world.processes.model import Lowered
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 
@@ -77,13 +80,16 @@ class TimeSharedSystem(SiteModel):
         if (load := cluster.local_load) is not None:
             self.changes = load.changes(cluster.memory_mb, streams.of("local users"))
         self._predictions: list[Prediction] = []
+        self.lowered: Lowered = {}
         self._nodes_with_users: set[int] = set()
 
     def machines(self, events: EventQueue, hindrances: Hindrances | None) -> TimeSharedMachines:
         self._machines: TimeSharedMachines
         given = self._cluster, self._works, events, self._note_stopped, hindrances
-        if self._cluster.in_detail is not None:
-            self._machines = ProcessMachines(*given, self._streams)
+        if isinstance(events, RealEvents):
+            self._machines = RealNodes(events, *given[:2], self._note_stopped)
+        elif self._cluster.in_detail is not None:
+            self._machines = ProcessMachines(*given, self._streams, self.lowered)
         else:
             self._machines = SharedMachines(*given)
         return self._machines

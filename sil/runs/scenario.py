@@ -11,7 +11,7 @@ from math import inf
 from pathlib import Path
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from scheduler import UserError
 from scheduler.managers.queues import Admission, QueuePolicy, in_order_of_service
@@ -19,6 +19,7 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from scheduler.rules import Kind
 from sil.isolation.host import Host
+from sil.live.real_events import RealEvents, Shared
 from sil.outcome.statistics import Sample
 from sil.runs import faults
 from sil.runs.hosting import Supervision, hosted
@@ -46,6 +47,9 @@ from sil.world.monitors import Distortion, Noisy, Stale
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
 from site_db.files.toml_file import Location
+
+if TYPE_CHECKING:
+    from sil.live.computer import Computer
 
 Mistakes = list[tuple[Location, str]]
 """Places in the experiment file, and a sentence about each."""
@@ -77,6 +81,8 @@ class Scenario(ABC):
     """Its number, if it is one of several clusters."""
     submitted: Sequence[Job] | None = None
     """The jobs, if they are not those of its own workload."""
+    computer: Computer | None = None
+    """The computer in place of simulated machines."""
 
     kind: ClassVar[Kind]
     purpose: ClassVar[str]
@@ -161,9 +167,10 @@ class Scenario(ABC):
         return RunTables.of(facts=facts, timings=timings_frame(decisions, run), **simulation.site.tables(run))
 
     def simulation(self, host: Host, decisions: list[float]) -> SiteRun:
-        """One run as a simulation. Measured decisions are added to `decisions`."""
-        site = self.site()
-        return SiteRun(site, self.disturbances(site, decisions))
+        """One run, as a simulation if it is not live. Measured decisions are added to `decisions`."""
+        site, real = self.site(), self.computer
+        events = RealEvents(Shared(real, host)) if real is not None else None
+        return SiteRun(site, self.disturbances(site, decisions), events=events)
 
     def notes(self) -> Iterator[str]:
         """Sentences about what is down, changed or left out, and why."""

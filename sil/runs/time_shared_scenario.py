@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.site_in_use import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
-from sil.world.processes.model import CpuScheduler, NodeModel
+from sil.world.processes.model import CpuScheduler, Lowered, NodeModel
 from sil.world.processes.nas import Traffic
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
     from scheduler.meta_scheduling.outlook import SharedNodesOutlook
 
 
+@dataclass(frozen=True)
 class TimeSharedScenario(Scenario):
     """A cluster whose nodes jobs share among themselves and with local users."""
+
+    lowered: Lowered = field(default_factory=dict)
+    """Gets what a simulated CCS does to priorities."""
 
     kind = Kind.TIME_SHARED
     purpose = "an experiment with a table shared_nodes"
@@ -214,7 +219,7 @@ class _AnyOther:
 class _Nodes(TimeSharedSystem):
     def __init__(self, scenario: TimeSharedScenario) -> None:
         super().__init__(scenario.cluster, scenario.jobs(), scenario.nodes.known, scenario.streams)
-        self._scenario = scenario
+        self._scenario, self.lowered = scenario, scenario.lowered
 
     def manager(
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision

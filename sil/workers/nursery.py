@@ -15,7 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pkgutil import resolve_name
@@ -150,21 +150,10 @@ def forget_nursery(gone: Nursery | None = None) -> None:
 
 
 def _started(modules: Sequence[str]) -> Nursery:
-    """A new interpreter: in a session of its own, since Ctrl-C in the terminal is for the command."""
     ours, theirs = socket.socketpair()
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from sil.workers.nursery import begin; "
-        f"begin({theirs.fileno()}, {tuple(modules)!r})"
-    )
     with theirs:
-        process = subprocess.Popen(
-            # -P: the current folder is on the path of modules only if it is on that of this process.
-            [sys.executable, "-P", "-c", code],
-            env=os.environ | FIXED_HASH_SEED,
-            stdin=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
+        call = f"begin({theirs.fileno()}, {tuple(modules)!r})"
+        process = new_interpreter(__name__, call, [theirs.fileno()], FIXED_HASH_SEED)
 
     found = Nursery(ours, process.kill)
 
@@ -178,6 +167,23 @@ def _started(modules: Sequence[str]) -> Nursery:
 
     atexit.register(end)
     return found
+
+
+def new_interpreter(
+    module: str, call: str, handles: Sequence[int], environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start an interpreter that has these descriptors and makes a call of a function of a module. It is in a
+    session of its own, since Ctrl-C in the terminal is for the command."""
+    function = call.partition("(")[0]
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {call}"
+    return subprocess.Popen(
+        # -P: the current folder is on the path of modules only if it is on that of this process.
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        pass_fds=handles,
+        start_new_session=True,
+    )
 
 
 def begin(handle: int, modules: Sequence[str]) -> None:

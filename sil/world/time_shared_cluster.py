@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from scheduler.coscheduling.jim import GONE_AFTER_S
 from scheduler.time_shared.social_contract import MAX_CPU, SocialContract, sum_in_order
 from sil.world.actual_runtimes import Spread, Variation
 from sil.world.core.sharing import solve
@@ -78,8 +79,6 @@ class Sharing:
 
 
 MEMORY_MB = 512.0
-GONE_AFTER_S = 60.0
-"""A user who has been inactive for this long has left (CISNE-P, section 2.2.1)."""
 
 
 @dataclass(frozen=True, slots=True)

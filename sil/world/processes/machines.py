@@ -18,13 +18,12 @@ from sil.world.failures import Hindrances
 from sil.world.machines.time_shared import LocalResponse, TimeSharedMachines, Work
 from sil.world.processes.core.codes import NO_PROCESS, SECOND
 from sil.world.processes.core.programs import Programs
+from sil.world.processes.model import DAEMON_NICE, GOLDEN, Lowered
 from sil.world.time_shared_cluster import TimeSharedCluster
 
 LOOK_AHEAD_S = 0.1
 """Nodes run ahead to the next event outside, at most for this long. While a scheduler takes time to decide,
 which is no event, what it starts may thus be late by as much."""
-DAEMON_NICE = -10
-GOLDEN = 0.6180339887498949
 N_DRAWS = 64
 LATE_S = 0.4
 """The limit of response times that CISNE-P gives (section 3.1)."""
@@ -67,11 +66,12 @@ class ProcessMachines(TimeSharedMachines):
         note_stopped: Callable[[DispatchOrder, bool], None],
         hindrances: Hindrances | None,
         streams: RandomStreams,
+        lowered: Lowered,
     ) -> None:
         super().__init__(cluster, hindrances)
         assert cluster.in_detail is not None
         self._model, self._works, self._events = cluster.in_detail, works, events
-        self._note_stopped = note_stopped
+        self._note_stopped, self.lowered = note_stopped, lowered
         model, n, where = self._model, cluster.n_nodes, self._model.coscheduler
         self._active: dict[RunId, ProcessesOfRun] = {}
         self._run_of: dict[int, ProcessesOfRun] = {}
@@ -87,10 +87,7 @@ class ProcessMachines(TimeSharedMachines):
         self.programs.cost_of_each = round(model.sample_each_s * SECOND)
         self._messages = Messages(self.programs, model.event_s, streams.of("daemons"))
         ports = [NodePorts(i, self, self._messages) for i in range(n)]
-        made = [
-            where.daemon(i, DaemonPorts(port, port, port, self.programs, port, port), cluster.contract)
-            for i, port in enumerate(ports)
-        ]
+        made = [where.daemon(i, DaemonPorts(*[port] * 6), cluster.contract) for i, port in enumerate(ports)]
         self._daemons: list[Daemon] = [daemon for daemon in made if daemon is not None]
         self._rows = (
             [self.programs.add_daemon(i, DAEMON_NICE) for i in range(n)] if where.in_user_space else []
@@ -285,6 +282,7 @@ class NodePorts:
 
     def __init__(self, node: int, machines: ProcessMachines, messages: Messages) -> None:
         self._node, self._machines, self._messages = node, machines, messages
+        self.set_quantum_share = machines.programs.set_quantum_share
 
     @property
     def now_s(self) -> float:
@@ -305,6 +303,12 @@ class NodePorts:
 
     def memory_mb(self) -> tuple[float, float]:
         return self._machines.memory_mb[self._node], self._machines.users[self._node].memory_mb
+
+    def set_nice(self, process: int, nice: int) -> None:
+        self._machines.programs.set_nice(process, nice)
+        if nice > 0:
+            job = self._machines.runs_on[self._node][process].order.job.id
+            self._machines.lowered.setdefault((self._node, job))
 
     def stop(self, process: int) -> None:
         self._machines.halt(process, self._node, True)

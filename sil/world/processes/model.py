@@ -12,6 +12,12 @@ from sil.world.processes.core.codes import SECOND
 from sil.world.processes.core.programs import Program
 from sil.world.processes.nas import Traffic, nas_traffic
 
+DAEMON_NICE = -10
+GOLDEN = 0.6180339887498949
+
+Lowered = dict[tuple[int, int], None]
+"""Node and job of the processes whose priority CCS has lowered, in this order."""
+
 
 class CpuScheduler(Choice, noun="CPU scheduler"):
     """The scheduler of the nodes' operating system."""

@@ -22,8 +22,8 @@ from tests.commands import in_a_process
 from tests.sil.cli.test_predict import QUEUE
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, log_of
+from tests.sil.live.test_live import QUICK_SITE, two_cores
 from tests.sil.planning.test_plan import FEW, plan_file
-from tests.sil.runs.test_live import QUICK_SITE, two_cores
 
 pytestmark = pytest.mark.long
 

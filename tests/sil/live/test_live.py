@@ -25,7 +25,10 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
 from sil.isolation.host import HERE
-from sil.runs.computer import Computer, RealEvents, RealMachines, Shared, usable_cores
+from sil.live.computer import Computer, usable_cores
+from sil.live.machines import RealMachines
+from sil.live.node import NodeSettings
+from sil.live.real_events import RealEvents, Shared
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact
@@ -39,14 +42,12 @@ from sil.world.harness import World
 from sil.world.monitors import SimMonitor
 from tests.builders import site, tiny_experiment
 from tests.commands import sil, the_sentence
+from tests.sil.workers.test_no_process_is_left import alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="live runs need calls that only Linux has")
 two_cores = pytest.mark.skipif(
     sys.platform != "linux" or len(usable_cores()) < 2, reason="this computer has one core only"
 )
-
-SLEEPING = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"]
-ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 
 
 @two_cores
@@ -68,9 +69,10 @@ def order(run: int, job: int = 0, machine: int = 0) -> DispatchOrder:
 
 
 @contextmanager
-def computer(command: list[str], n_cores: int = 1) -> Iterator[Computer]:
-    made = Computer(usable_cores()[:n_cores], command=lambda run_s: command)
+def computer(n_cores: int = 1) -> Iterator[Computer]:
+    made = Computer([NodeSettings(f"core-{j}") for j in range(n_cores)])
     try:
+        made.begin()
         yield made
     finally:
         made.close()
@@ -104,31 +106,19 @@ def wait_for(condition: Callable[[], object]) -> None:
 @two_cores
 def test_a_run_is_a_process_bound_to_the_core_of_its_machine() -> None:
     before = usable_cores()
-    with computer(SLEEPING, 2) as real:
-        real.start(order(0, machine=1), 1.0)
-        (child,) = children()
-        assert child.cpu_affinity() == [before[1]]
+    with computer(2) as real:
+        real.start(order(0, machine=1), 60.0)
+        _, node = children()
+        wait_for(node.children)
+        (job,) = node.children()
+        assert job.cpu_affinity() == [before[1]]
         assert usable_cores() == before, "the testbed itself is not pinned"
     assert not children()
 
 
-def test_a_run_that_is_ended_is_killed_with_its_children() -> None:
-    sleep = "import time; time.sleep(60)"
-    starter = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{sleep}']); {sleep}"
-    with computer([sys.executable, "-c", starter]) as real:
-        real.start(order(7), 1.0)
-        (child,) = children()
-        wait_for(child.children)
-        (of_the_job,) = child.children()
-        assert real.end(RunId(7)), "it was killed"
-        _, alive = psutil.wait_procs([of_the_job], timeout=10.0)
-        assert not alive
-        real.start(order(8), 1.0)  # its machine is free again
-
-
-def test_a_run_that_has_exited_is_reported_once_and_not_killed() -> None:
-    with computer(ENDING) as real:
-        real.start(order(7), 1.0)
+def test_a_run_is_reported_once_and_one_that_is_ended_is_killed() -> None:
+    with computer() as real:
+        real.start(order(7), 0.01)
         happened = real.happened(60.0)
         assert happened is not None
         assert happened[1] == [7]
@@ -136,29 +126,50 @@ def test_a_run_that_has_exited_is_reported_once_and_not_killed() -> None:
         again = real.happened(happened[0])
         assert again is not None
         assert again[1] == []
-        assert not real.end(RunId(7))
+        real.end(RunId(7))
         assert real.happened(inf) is None, "nothing can happen any more"
+        real.start(order(8), 60.0)
+        (node,) = children()
+        wait_for(node.children)
+        real.end(RunId(8))
+        wait_for(lambda: not node.children())
+        assert not node.children()
+        assert real.happened(happened[0] + 0.2) is not None, "its end is no failure"
 
 
-def test_a_failed_job_is_reported_with_its_command() -> None:
-    with computer([sys.executable, "-c", "raise SystemExit(3)"]) as real:
-        real.start(order(0, job=5), 1.0)
-        real.happened(60.0)
-        with pytest.raises(UserError, match=r"job 5 ended with exit code 3: .*SystemExit"):
-            real.end(RunId(0))
+def test_a_job_that_crashes_is_named_with_its_node() -> None:
+    with computer() as real:
+        real.start(order(0, job=5), 60.0)
+        (node,) = children()
+        wait_for(node.children)
+        node.children()[0].send_signal(signal.SIGSEGV)
+        with pytest.raises(UserError, match="job 5 ended with signal 11 on node 'core-0'"):
+            real.happened(60.0)
+
+
+def test_a_node_that_ends_is_named_and_so_is_a_run_that_takes_too_long() -> None:
+    with computer() as real:
+        real.start(order(0), 60.0)
+        real.most_s = 0.0
+        with pytest.raises(UserError, match="given up after 0 s"):
+            real.happened(60.0)
+        real.most_s = inf
+        children()[0].kill()
+        with pytest.raises(UserError, match="the process of node 'core-0' has ended"):
+            real.happened(60.0)
 
 
 @two_cores
 def test_the_loss_and_return_of_a_core_is_detected() -> None:
     cores = usable_cores()
-    with computer(SLEEPING, 2) as real:
+    with computer(2) as real:
         os.sched_setaffinity(0, {cores[0]})
         try:
             lost = real.happened(60.0)
         finally:
             os.sched_setaffinity(0, cores)
         back = real.happened(60.0)
-    assert (lost and lost[2], back and back[2]) == ([(1, False)], [(1, True)])
+    assert (lost and lost[2], back and back[2]) == ([("core", 1, False)], [("core", 1, True)])
 
 
 class ForgettingManager(ResourceManager):
@@ -199,7 +210,7 @@ def test_a_forgotten_job_is_named_instead_of_waiting_forever(gives_reasons: bool
     mean = EtcMatrix.from_dense(np.full((2, 1), 0.05))
     actual = ActualRuntimes(mean, Variation(), np.full(2, 0.5))
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
-    with computer(ENDING) as real:
+    with computer() as real:
         shared, clock, trace = Shared(real, HERE), SimClock(), TraceRecorder()
         events = RealEvents(shared)
         machines = RealMachines(shared, of_one, actual, events)
@@ -263,8 +274,10 @@ def test_a_misbehaving_scheduler_is_reported(here: Path, monkeypatch: pytest.Mon
     [
         (["light-to-heavy"], "has 142 machines, but this computer"),
         (["unreliable-site"], "simulated failures, checkpoints or monitor errors"),
-        (["shared-nodes"], "has nodes, not machines; live runs are on dedicated"),
-        (["gpu-cluster"], "has nodes, not machines; live runs are on dedicated"),
+        (["shared-nodes"], "live nodes need shared_nodes.sharing = 'detailed', not 'fluid'"),
+        (["coscheduled-nodes"], "live nodes need shared_nodes.in_detail.cpu_scheduler = 'cfs'"),
+        (["gpu-cluster"], "has nodes of which jobs take parts; live runs are on"),
+        (["real-jobs", "--cluster"], "has no table shared_nodes, which --cluster needs"),
         (["--scheduler", "batsim: ls mine.py"], "is a whole resource manager"),
         (["--scheduler", "easy"], "needs one that maps jobs to machines"),
         (["no-such-experiment"], "there is no file no-such-experiment"),
@@ -276,16 +289,61 @@ def test_an_experiment_that_cannot_run_live_is_rejected_in_one_sentence(
     assert message in the_sentence(sil("live", *arguments))
 
 
-def test_ctrl_c_ends_the_running_jobs(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_nodes_and_the_running_jobs(tmp_path: Path) -> None:
     slow = QUICK_SITE.replace("any = 0.3", "any = 60")
     path = tiny_experiment(tmp_path, site_text=slow, jobs="1")
     command = [sys.executable, "-m", "sil", "live", str(path)]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        testbed = psutil.Process(process.pid)
-        wait_for(lambda: children(testbed))
-        (job,) = children(testbed)
+        started = with_a_job(psutil.Process(process.pid))
         process.send_signal(signal.SIGINT)
         _, told = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "Interrupted" in told
-    assert not psutil.wait_procs([job], timeout=5.0)[1]
+    assert not alive({each.pid for each in started})
+
+
+STARTS_A_JOB = """
+from scheduler.model import DispatchOrder, Job
+from sil.live.computer import Computer
+from sil.live.node import NodeSettings
+real = Computer([NodeSettings("a")])
+real.begin()
+real.start(DispatchOrder(1, Job(1, 'work', 0.0), 0, (0,), 1.0), 60.0)
+real.happened(1e6)
+"""
+
+
+@pytest.mark.parametrize("stopped", ["nothing", "the node", "the job"])
+def test_no_process_is_left_when_the_command_is_killed(stopped: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTS_A_JOB]) as process:
+        node, job = with_a_job(psutil.Process(process.pid))
+        for each in {"the node": [node], "the job": [job]}.get(stopped, []):
+            each.suspend()
+        process.kill()
+    assert not alive({node.pid, job.pid})
+
+
+def test_a_command_that_was_started_with_nice_stays_behind_other_programs() -> None:
+    nice = max(0, os.getpriority(os.PRIO_PROCESS, 0)) + 5
+    command = [
+        "nice",
+        "-n",
+        str(nice - os.getpriority(os.PRIO_PROCESS, 0)),
+        sys.executable,
+        "-c",
+        STARTS_A_JOB,
+    ]
+    with subprocess.Popen(command) as process:
+        node, job = with_a_job(psutil.Process(process.pid))
+        groups = [Path(f"/proc/{each.pid}/autogroup").read_text() for each in (node, job)]
+        process.kill()
+    assert groups[0] == groups[1]
+    assert groups[0].endswith(f"nice {nice}\n"), "not before them, as root's nodes are otherwise"
+
+
+def with_a_job(testbed: psutil.Process) -> list[psutil.Process]:
+    """The node that a process starts, and the job on it, when that has begun."""
+    wait_for(lambda: any(child.children() for child in children(testbed)))
+    (node,) = (child for child in children(testbed) if child.children())
+    (job,) = node.children()
+    return [node, job]

@@ -1,0 +1,1 @@
+"""This computer in place of simulated machines: real processes, in real time."""

@@ -1,0 +1,203 @@
+"""This computer in place of a simulated cluster: nodes are processes with a core each, and time is real."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from math import inf
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+import psutil
+
+from scheduler import UserError
+from scheduler.model import DispatchOrder, RunId
+from sil.live.node import PORT, NodeSettings
+from sil.live.programs import PARTNER_LOST, Parallel, Task
+from sil.workers.descendants import KILL_WITHIN_S, be_prompt
+from sil.workers.nursery import new_interpreter
+from sil.world.processes.model import Lowered
+
+LOOK_EVERY_S = 0.5
+"""Interval at which the usable cores are read."""
+MAX_NETWORKS = 100
+Change = tuple[str, int, bool]
+"""The number of a "core" or a "run", and whether the core is usable, or CCS has stopped the run."""
+
+
+def usable_cores() -> list[int]:
+    """The cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0))
+
+
+@dataclass
+class _Running:
+    """A run with its processes, by node: their numbers, and the CPU time of those that have ended."""
+
+    order: DispatchOrder
+    pids: dict[int, int] = field(default_factory=dict)
+    used_s: dict[int, float] = field(default_factory=dict)
+    n_stopped: int = 0
+
+
+class Computer:
+    """Starts its nodes when a run begins, and ends them with all that they have started. A parallel run has a
+    process on each of its nodes. A copy in another process has no nodes."""
+
+    def __init__(
+        self, settings: Sequence[NodeSettings], on_ended: Callable[[int], None] = lambda n: None
+    ) -> None:
+        """`on_ended` gets the number of complete runs."""
+        self._settings, self._on_ended = settings, on_ended
+        self._cores = usable_cores()[: len(settings)]
+        self.most_s = inf
+        """The time after which the run is given up."""
+        self.cpu_s: dict[int, float] = {}
+        """The CPU time of the last run of each job."""
+        self.lowered: Lowered = {}
+        self.may_raise = True
+        """Whether this user may raise priorities."""
+        self._nodes: list[Connection] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._running: dict[RunId, _Running] = {}
+        self._ended, self._changes = list[RunId](), list[Change]()
+        self._up = [True] * len(settings)
+        """A core is up while this process may run on it, which an administrator can change."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Computer, (self._settings,)
+
+    def begin(self) -> None:
+        """Start the nodes; time begins when all are ready. Then this process comes before them."""
+        lans = _lans(len(self._settings))
+        self._addresses = [lan.getsockname() for lan in lans]
+        for lan in lans:
+            ours, theirs = Pipe()
+            with lan, theirs:
+                self._nodes.append(ours)
+                handles = theirs.fileno(), lan.fileno()
+                one_thread = {"OPENBLAS_NUM_THREADS": "1"}
+                self._processes.append(
+                    new_interpreter("sil.live.node", f"serve{handles}", handles, one_thread)
+                )
+        for n in range(len(lans)):
+            self._hear(n)
+        be_prompt()
+        self._began_s = time.monotonic()
+        for node, *of_node in zip(self._nodes, self._settings, self._cores, strict=True):
+            node.send((*of_node, self._addresses, self._began_s, os.getpid()))
+
+    def start(self, order: DispatchOrder, does: Parallel | float) -> None:
+        """Start the processes of a run."""
+        run, nodes = order.run, tuple(order.machines)
+        self._running[run] = _Running(order)
+        addresses = [(self._addresses[n][0], PORT + run) for n in nodes]
+        for rank, n in enumerate(nodes):
+            self._nodes[n].send(("start", Task(run, does, rank, nodes, addresses)))
+
+    def demand(self, node: int, cpu: float, memory_mb: float) -> None:
+        """The user of a node demands a share of its core, and memory."""
+        self._nodes[node].send(("user", cpu, memory_mb))
+
+    def has_exited(self, run: RunId) -> bool:
+        """Whether all its processes have."""
+        return len(self._running[run].used_s) == len(self._running[run].order.machines)
+
+    def end(self, run: RunId) -> None:
+        """End a run, whose processes may have exited."""
+        has_exited, over = self.has_exited(run), self._running.pop(run)
+        self.cpu_s[over.order.job.id] = sum(over.used_s.values())
+        if has_exited:
+            self._on_ended(len(self.cpu_s))
+        for n in () if has_exited else over.order.machines:
+            self._nodes[n].send(("end", run))
+
+    def used_s(self, run: RunId) -> float:
+        """The CPU time of a run, the mean of its processes."""
+        of_run = self._running[run]
+        used_s = dict(of_run.used_s)
+        for n in of_run.pids.keys() - used_s.keys():
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                used_s[n] = sum(psutil.Process(of_run.pids[n]).cpu_times()[:2])
+        return sum(used_s.values()) / len(of_run.order.machines)
+
+    def happened(self, until_s: float) -> tuple[float, list[int], list[Change]] | None:
+        """The time, the runs whose processes have all exited, and other changes; waits for one of these, or
+        until a time. None if nothing can happen any more. Raises UserError if a process fails, or if it takes
+        too long."""
+        if not self._nodes:
+            self.begin()
+        while self._running or until_s < inf:
+            now_s, usable = time.monotonic() - self._began_s, set(usable_cores())
+            for j, core in enumerate(self._cores):
+                if self._up[j] != (core in usable):
+                    self._up[j] = not self._up[j]
+                    self._changes.append(("core", j, self._up[j]))
+            if self._ended or self._changes or now_s >= until_s:
+                ended, changes, self._ended, self._changes = self._ended, self._changes, [], []
+                return now_s, [*ended], changes
+            if now_s > self.most_s:
+                sentence = f"the live run was given up after {now_s:.0f} s, much longer than its simulation"
+                raise UserError(f"{sentence}; are the cores busy with something else?")
+            for ready in wait(self._nodes, min(until_s - now_s, LOOK_EVERY_S)):
+                self._hear(next(n for n, node in enumerate(self._nodes) if node is ready))
+        return None
+
+    def close(self) -> None:
+        """End the nodes, with all that they have started."""
+        for node in self._nodes:
+            node.close()
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):  # something has stopped it
+                process.wait(KILL_WITHIN_S)
+            process.kill()
+            process.wait()
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+    def _hear(self, n: int) -> None:
+        try:
+            word, *values = self._nodes[n].recv()
+        except (EOFError, ConnectionError):
+            name = self._settings[n].name
+            raise UserError(f"the process of node '{name}' has ended; start the run again") from None
+        if word == "unprivileged":
+            self.may_raise = False
+        elif word != "ready" and (of_run := self._running.get(values[0])) is not None:
+            self._hear_of(of_run, n, word, *values[1:])
+
+    def _hear_of(self, of_run: _Running, n: int, word: str, value: Any = None, more: Any = None) -> None:
+        """What has become of a run on a node, unless it was ended before."""
+        job, before = of_run.order.job.id, of_run.n_stopped > 0
+        match word:
+            case "began":
+                of_run.pids[n] = value
+            case "nice" if value > 0:
+                self.lowered.setdefault((n, job))
+            case "exited" if value == 0:
+                of_run.used_s[n] = more
+                self._ended += [of_run.order.run] if self.has_exited(of_run.order.run) else []
+            case "exited" if value != PARTNER_LOST:  # else another one says why
+                how = f"exit code {value}" if value > 0 else f"signal {-value}"
+                raise UserError(f"job {job} ended with {how} on node '{self._settings[n].name}'")
+            case "stop" | "continue":
+                of_run.n_stopped += 1 if word == "stop" else -1
+                if before != (of_run.n_stopped > 0):
+                    self._changes.append(("run", of_run.order.run, not before))
+
+
+def _lans(n: int) -> list[socket.socket]:
+    """A socket for datagrams on a loopback address of its own for each node. Raises UserError."""
+    for network in range(os.getpid(), os.getpid() + MAX_NETWORKS):  # others use some
+        with ExitStack() as opened, suppress(OSError):
+            lans = [opened.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(n)]
+            for node, lan in enumerate(lans, 1):
+                lan.bind((f"127.{1 + network // 256 % 254}.{network % 256}.{node}", PORT))
+            opened.pop_all()
+            return lans
+    raise UserError(f"there are no free loopback addresses 127.x.y.1 to 127.x.y.{n} with port {PORT}")
