@@ -13,7 +13,6 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
 from sil.trace.facts import Fact, RunDescription
-from sil.trace.held import MACHINES_AS_TEXT, shares_in, shares_text
 from sil.trace.recorder import TraceRecorder
 
 INF = np.inf
@@ -68,13 +67,6 @@ def trace(*rows: tuple[float, Fact, Mapping[str, Any]]) -> pl.DataFrame:
             case _:
                 recorder.note(time_s, fact, **columns)
     return recorder.frame(0, 0, "under-test")
-
-
-def earlier(facts: pl.DataFrame) -> pl.DataFrame:
-    """As in a trace of a version that stated what runs hold as text."""
-    shares = shares_in(facts["shares"])
-    texts = pl.Series([None if each is None else shares_text(each) for each in shares], dtype=pl.String)
-    return facts.with_columns(MACHINES_AS_TEXT, detail=pl.coalesce(texts, "detail")).drop("shares")
 
 
 TINY_SITE = """

@@ -75,9 +75,6 @@ WITH_FIELDS: tuple[type, ...] = (
 )
 """Named tuples and data classes that occur in entries. No others are made from a text."""
 
-_OTHERWISE_NAMED = {RunEnded: "Completion", RunLost: "Loss"}
-"""The names of these classes in texts of version 1."""
-
 
 class BadEntry(UserError):
     """An entry that cannot be written as text, or a text that is no entry. The message is a sentence."""
@@ -154,7 +151,7 @@ def _value(plain: Any) -> Any:
 def _with_fields(made: type) -> _Form:
     names = made._fields if hasattr(made, "_fields") else tuple(field.name for field in fields(made))
     return _Form(
-        _OTHERWISE_NAMED.get(made, made.__name__),
+        made.__name__,
         lambda value: {name: _plain(getattr(value, name)) for name in names},
         lambda parts: made(**{name: _value(part) for name, part in parts.items()}),
     )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -15,9 +14,8 @@ from polars.exceptions import PanicException, PolarsError
 
 from scheduler import UserError
 from scheduler.messages import printable
-from sil.trace import held
-from sil.trace.facts import EVENTS, METADATA_KEY, RUN, SCHEMA, TRACE, Fact, RunDescription
-from sil.trace.held import machines_from_text, request_of
+from sil.trace.facts import METADATA_KEY, RUN, SCHEMA, TRACE, Fact, RunDescription
+from sil.trace.held import request_of
 from sil.trace.log_clock import LogClock
 from sil.trace.log_ids import LOG_ID
 from sil.trace.stream import Schema
@@ -163,7 +161,7 @@ def read_table(path: Path, schema: Schema, optional: Schema = MappingProxyType({
         lazy = pl.scan_parquet(path, glob=False)
         n_rows = lazy.select(pl.len()).collect().item()
         Memory(path).take(BYTES_OF_A_VALUE * n_rows * len(lazy.collect_schema()))
-        table = _of_this_version(lazy.collect())
+        table = lazy.collect()
     there = {name: kind for name, kind in optional.items() if name in table.columns}
     if (differs := difference(table, {**schema, **there})) is not None:
         raise NoTrace(
@@ -206,40 +204,6 @@ def read_facts(path: Path) -> pl.DataFrame:
     facts = read_table(path, SCHEMA, {LOG_ID: pl.String})
     _refuse(path, mistake_in(facts))
     return facts
-
-
-def _of_this_version(table: pl.DataFrame) -> pl.DataFrame:
-    """A trace of an earlier version may know fewer kinds of facts, and have what runs hold as texts, shares
-    in the detail of starts: `7:2@0,1` are 2 chunks on node 7 with GPUs 0 and 1."""
-    known = table.schema.get("event")
-    if isinstance(known, pl.Enum) and set(known.categories) < set(EVENTS.categories):
-        table = table.with_columns(pl.col("event").cast(EVENTS))
-    names = table.columns
-    if table.schema.get("event") != EVENTS or [table.schema.get(name) for name in _AS_TEXT] != _TEXTS:
-        return table
-    is_start = pl.col("event") == Fact.RUN_STARTED
-    details = table.select(pl.when(is_start).then("detail")).to_series()
-    names.insert(names.index("machines") + 1, "shares")
-    return table.with_columns(
-        machines_from_text(pl.col("machines")),
-        held.column("shares", [None if text is None else _shares_of(text) for text in details]),
-        detail=pl.when(~is_start).then("detail"),
-    ).select(names)
-
-
-_AS_TEXT, _TEXTS = ("machines", "shares", "detail"), [pl.String, None, pl.String]
-_SHARE = re.compile(r"(\d{1,9}):(\d{1,9})(?:@(\d{1,2}(?:,\d{1,2})*))?", re.ASCII)
-UNREADABLE = (-1, -1, ())
-
-
-def _shares_of(text: str) -> list[tuple[int, int, Sequence[int]]]:
-    found = map(_SHARE.fullmatch, text.split())
-    return [
-        (int(each[1]), int(each[2]), [int(gpu) for gpu in (each[3] or "").split(",") if gpu])
-        if each
-        else UNREADABLE
-        for each in found
-    ]
 
 
 def _refuse(path: Path, mistake: str | None) -> None:

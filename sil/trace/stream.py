@@ -20,7 +20,7 @@ from polars.io.plugins import register_io_source
 from site_db.files.access import no_link, regular
 from site_db.files.formats import FORMULA, NUMBER
 
-Kinds = Mapping[str, pl.DataType | type[pl.DataType]]
+Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 def write_csv(table: pl.DataFrame, target: Path | IO[bytes], include_header: bool = True) -> None:
@@ -35,15 +35,12 @@ def columns_of(path: Path) -> list[str]:
     return pl.read_csv(regular(path), n_rows=0, glob=False).columns
 
 
-def read_csv(path: Path, kinds: Kinds, columns: Sequence[str] | None = None) -> pl.DataFrame:
+def read_csv(path: Path, kinds: Schema, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Some columns of a table, or all; `kinds` are the types of some."""
     table = pl.read_csv(regular(path), columns=columns, schema_overrides=kinds, glob=False)
     text = pl.col(pl.String)
     was_formula = text.str.starts_with("'") & text.str.slice(1).str.contains(FORMULA)
     return table.with_columns(pl.when(was_formula).then(text.str.slice(1)).otherwise(text).name.keep())
-
-
-Schema = Mapping[str, pl.DataType | type[pl.DataType]]
 
 
 class _Stream(ABC):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.core import queue, releases
+from scheduler.model import Share
 from scheduler.node_resources.core import easy as easy_rule
 from scheduler.node_resources.core import on_nodes, placement, reserving, timeline
 from sil.outcome.invariants.checker import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_violation
@@ -23,14 +24,13 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
-from sil.trace.held import request_of, request_text
+from sil.trace.held import column, request_of, request_text, shares_in
 from sil.trace.reading import read_facts
 from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.settings import Rules
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm_conf import read_cluster
-from tests.builders import earlier
 from tests.commands import sil, succeeded, the_sentence
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
@@ -350,14 +350,18 @@ def test_a_request_in_a_trace_is_read_as_it_was_written(job: SmallJob) -> None:
     assert request_of(request_text(request)) == request
 
 
-FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
-    "a chunk more": (lambda text: text.replace(":1@", ":2@"), "it requests 1 chunks and gets 2"),
-    "another node": (lambda text: text.replace("10:", "0:"), "GPU 0"),
-    "a GPU twice": (lambda text: text.replace("@0,1", "@0,0"), "get 1 GPU of"),
-    "GPUs of another job": (lambda text: text.replace("@2,3", "@0,1"), "GPU 0 of node 10 is not free"),
-    "too few GPUs": (lambda text: text.replace("@2,3", "@2"), "get 1 GPU of"),
-    "a GPU that is not there": (lambda text: text.replace("@2,3", "@2,9"), "has no GPU 9"),
-    "no such node": (lambda text: text.replace("10:", "99:"), "there are nodes 0 to 11"),
+def with_gpus(before: tuple[int, ...], after: tuple[int, ...]) -> Callable[[Share], Share]:
+    return lambda share: share._replace(gpus=after) if share.gpus == before else share
+
+
+FAULTS: dict[str, tuple[Callable[[Share], Share], str]] = {
+    "a chunk more": (lambda share: share._replace(chunks=2), "it requests 1 chunks and gets 2"),
+    "another node": (lambda share: share._replace(node=0), "GPU 0"),
+    "a GPU twice": (with_gpus((0, 1), (0, 0)), "get 1 GPU of"),
+    "GPUs of another job": (with_gpus((2, 3), (0, 1)), "GPU 0 of node 10 is not free"),
+    "too few GPUs": (with_gpus((2, 3), (2,)), "get 1 GPU of"),
+    "a GPU that is not there": (with_gpus((2, 3), (2, 9)), "has no GPU 9"),
+    "no such node": (lambda share: share._replace(node=99), "there are nodes 0 to 11"),
 }
 
 
@@ -371,17 +375,12 @@ def two_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Path) -> None:
-    """Also in a trace of an earlier version, whose shares are text."""
     spoil, sentence = FAULTS[fault]
     path, spoilt = two_on_gpus / "out" / "fcfs" / TRACE, two_on_gpus / "spoilt.parquet"
     facts, nodes = read_facts(path), tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
     assert first_violation(facts, Capacity(12, nodes=nodes)) is None
-    details = [
-        spoil(detail) if event == Fact.RUN_STARTED else detail
-        for event, detail in earlier(facts).select("event", "detail").iter_rows()
-    ]
-    written = earlier(facts).with_columns(detail=pl.Series(details))
-    written.write_parquet(spoilt, metadata={"sil": "{}"})
+    cells = [None if each is None else [*map(spoil, each)] for each in shares_in(facts["shares"])]
+    facts.with_columns(column("shares", cells)).write_parquet(spoilt, metadata={"sil": "{}"})
     breach = first_violation(read_facts(spoilt), Capacity(12, nodes=nodes))
     assert breach is not None
     assert breach.rule == NO_RESOURCE_ABOVE_CAPACITY

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 
 from scheduler.model import Share
 from scheduler.node_request import Gpus, Request
@@ -17,7 +16,7 @@ from scheduler.node_set import NodeSet
 from sil.trace.facts import Fact
 from sil.trace.held import MACHINES_AS_TEXT, column, intervals_in, lists, machines_of, shares_in
 from sil.trace.reading import NoTrace, read_facts
-from tests.builders import earlier, trace
+from tests.builders import trace
 
 gpus = st.lists(st.integers(0, 62), max_size=8, unique=True).map(sorted).map(tuple)
 shares = st.lists(st.builds(Share, st.integers(0, 10_000), st.integers(1, 128), gpus)).map(tuple)
@@ -66,33 +65,6 @@ FACTS = trace(
 def _written(path: Path, facts: pl.DataFrame) -> Path:
     facts.write_parquet(path / "trace.parquet", metadata={"sil": "{}"})
     return path / "trace.parquet"
-
-
-def test_a_trace_of_an_earlier_version_which_has_texts_is_read_with_the_same_values(tmp_path: Path) -> None:
-    old = earlier(FACTS)
-    assert old.select("machines", "detail").rows()[2:] == [
-        ("0-1 3", None),
-        ("5 7", "7:1@0,12 5:1"),
-        (None, "5:1"),
-    ]
-    assert_frame_equal(read_facts(_written(tmp_path, old)), FACTS)
-
-
-TEXTS = [
-    *(("machines", text) for text in ("0-", "-1", "1-0", "0,1", "x", "0-1-2", "9" * 20)),
-    *(("shares", text) for text in ("0", "0:", "0:0", "0:1@", "0:1@0x", "0:1@0,", f"{'9' * 20}:1")),
-]
-
-
-@pytest.mark.parametrize(("name", "text"), TEXTS)
-def test_texts_of_an_earlier_version_that_cannot_be_read_are_refused(
-    name: str, text: str, tmp_path: Path
-) -> None:
-    place = {"machines": "machines", "shares": "detail"}[name]
-    is_it = (pl.col("event") == Fact.RUN_STARTED) & (pl.col("job") == 1)
-    spoilt = earlier(FACTS).with_columns(pl.when(is_it).then(pl.lit(text)).otherwise(place).alias(place))
-    with pytest.raises(NoTrace, match=f"fact 4 has {name} that cannot be read"):
-        read_facts(_written(tmp_path, spoilt))
 
 
 @pytest.mark.parametrize(
