@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 KILL_WITHIN_S = 10.0
 """The time in which processes must end, in seconds: the kernel does not end one that waits for a device."""
 
-_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT if sys.platform == "linux" else 0
+_ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 """Flags of waitid: whether a child has ended, which remains to be reaped."""
 
 
@@ -24,7 +23,7 @@ def reaped() -> dict[int, int]:
     Orphans that it has adopted are among them, and would remain as zombies."""
     statuses: dict[int, int] = {}
     with suppress(ChildProcessError):
-        if sys.platform == "linux" and os.waitid(os.P_ALL, 0, _ENDED) is None:
+        if os.waitid(os.P_ALL, 0, _ENDED) is None:
             return statuses
         with _like_others():
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -37,11 +36,10 @@ def _like_others() -> Iterator[None]:
     """Without the priority of `be_prompt`: until the last thread of an ended process has left the kernel, to
     reap the process is a busy loop there, which would keep that thread from running for a second."""
     is_prompt = False
-    if sys.platform == "linux":
-        with suppress(OSError):
-            is_prompt = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR
-            if is_prompt:
-                os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    with suppress(OSError):
+        is_prompt = os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_RR
+        if is_prompt:
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
     try:
         yield
     finally:
@@ -59,21 +57,20 @@ def kill_descendants(spared: Collection[int] = ()) -> dict[int, int]:
     """Kill all processes that descend from this one, orphans included and those `spared` with all theirs
     excepted, and wait for their end. Returns the wait statuses of its children.
 
-    Where this process adopts orphans, only children are killed, whose own then become children: the number of
+    Only children are killed, whose own then become children, since this process adopts orphans: the number of
     a child is not used again before it is reaped here, while that of another process may be, at any time.
     """
     statuses = reaped()
     until_s = time.monotonic() + KILL_WITHIN_S
     while time.monotonic() < until_s:
-        found = _children(os.getpid()) if sys.platform == "linux" else [*descendants(spared)]
-        found = [pid for pid in found if pid not in spared]
+        found = [pid for pid in _children(os.getpid()) if pid not in spared]
         if not found:
             break
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.0005)
-        if sys.platform != "linux" or all(map(_has_ended, found)):
+        if all(map(_has_ended, found)):
             statuses |= reaped()
     return statuses | reaped()
 
@@ -82,11 +79,10 @@ def be_prompt() -> None:
     """Let this process run before all that it starts, however many that are, if the system permits it. These
     keep its nice value, which the system resets: whoever starts a command with `nice` means all of it."""
     global _niceness
-    if sys.platform == "linux":
-        with suppress(OSError):
-            _niceness = os.getpriority(os.PRIO_PROCESS, 0)
-            policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+    with suppress(OSError):
+        _niceness = os.getpriority(os.PRIO_PROCESS, 0)
+        policy = os.SCHED_RR | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
 
 
 def _be_as_nice() -> None:
@@ -98,10 +94,9 @@ _niceness = 0
 os.register_at_fork(after_in_child=_be_as_nice)
 
 
-def descendants(spared: Collection[int] = ()) -> Iterator[int]:
-    """The processes that descend from this one, without those `spared` and theirs: level by level, each as
-    soon as it is known."""
-    seen, waiting = {*spared}, deque([os.getpid()])
+def descendants() -> Iterator[int]:
+    """The processes that descend from this one: level by level, each as soon as it is known."""
+    seen, waiting = set[int](), deque([os.getpid()])
     while waiting:
         for child in _children(waiting.popleft()):
             if child not in seen:
@@ -111,7 +106,7 @@ def descendants(spared: Collection[int] = ()) -> Iterator[int]:
 
 
 def tasks(pid: int) -> list[str]:
-    """The threads of a process, by number; none if it has ended. Only Linux knows."""
+    """The threads of a process, by number; none if it has ended."""
     with suppress(OSError):
         return os.listdir(f"/proc/{pid}/task")
     return []
@@ -126,11 +121,6 @@ def is_running(task: str) -> bool:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    if sys.platform != "linux":
-        import psutil  # takes as long as much of a command
-
-        with suppress(psutil.Error):
-            found.extend(child.pid for child in psutil.Process(pid).children())
     for task in tasks(pid):
         with suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
             found.extend(map(int, file.read().split()))
@@ -166,13 +156,12 @@ class Limits:
             _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
             most = n if hard == resource.RLIM_INFINITY else min(n, hard)
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
-        if sys.platform == "linux":
-            with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-                file.write("1000")
+        with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
         if self.memory_mb is not None:
             import psutil
 
-            used = psutil.Process().memory_info().data if sys.platform == "linux" else 0
+            used = psutil.Process().memory_info().data
             most = used + int(min(self.memory_mb, MAX_MB) * 2**20)
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
@@ -188,7 +177,7 @@ class Watch:
         self._child = child
         self._looks_s = 0.0
         self._most_kb: float | None = None
-        if limits.memory_mb is not None and sys.platform == "linux":
+        if limits.memory_mb is not None:
             self._most_kb = limits.memory_mb * 1024.0 + _resident_kb(child) + arrays / 1024.0
 
     def broken(self) -> int | None:

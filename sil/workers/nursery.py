@@ -255,12 +255,12 @@ def restore_signals() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent has ended, so that none escapes. Only Linux can."""
+    """Become the parent of descendants whose own parent has ended, so that none escapes."""
     _prctl(_SUBREAPER, 1)
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this process killed when its parent ends. Only Linux can."""
+    """Have this process killed when its parent ends."""
     _prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -273,5 +273,4 @@ def flush_output() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

@@ -26,7 +26,6 @@ from contextlib import suppress
 from io import IOBase
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, NamedTuple, NoReturn
 
 from scheduler.messages import printable
@@ -82,8 +81,8 @@ class ProcessStart(NamedTuple):
 
 
 class SharedMemory:
-    """What a process shares with the one that asks for it, in a file in memory (outside Linux, on disk under
-    no name): a deadline, its `ProcessStart`, and large arrays."""
+    """What a process shares with the one that asks for it, in a file in memory: a deadline, its
+    `ProcessStart`, and large arrays."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -95,11 +94,7 @@ class SharedMemory:
         buffers: list[pickle.PickleBuffer] = []
         text = pickle.dumps(call, protocol=5, buffer_callback=buffers.append)
         arrays = [buffer.raw() for buffer in buffers]
-        if sys.platform == "linux":
-            handle = os.memfd_create("sil")
-        else:
-            with TemporaryFile() as nameless:
-                handle = os.dup(nameless.fileno())
+        handle = os.memfd_create("sil")
         with open(handle, "wb", closefd=False) as file:
             file.write(bytes(ALIGNED))
             pickle.dump(ProcessStart(text, tuple(array.nbytes for array in arrays), *settings), file)
@@ -179,7 +174,7 @@ def supervise(handle: int) -> None:
 
 def _wait_for_threads(control: socket.socket) -> None:
     """Wait until no other thread of this process is running: a lock that one of them holds while this process
-    forks is never released in the copy. Ends when `control` says something. Only Linux knows."""
+    forks is never released in the copy. Ends when `control` says something."""
     ours, until_s = os.getpid(), time.monotonic() + THREADS_IDLE_WITHIN_S
     while any(is_running(task) for task in tasks(ours) if int(task) != ours):
         if time.monotonic() > until_s or select.select([control], [], [], 0.001)[0]:
@@ -205,9 +200,8 @@ def _carried_out(
     statuses: dict[int, int] = {}
     broken = None
     watch = None if start.limits is None else Watch(child, start.limits, sum(start.sizes))
-    # What becomes readable when it has ended; outside Linux, that is looked for from time to time.
-    ended = [os.pidfd_open(child)] if sys.platform == "linux" else []
-    waiting: list[Any] = [printed, control, *ended]
+    ended = os.pidfd_open(child)  # which becomes readable then
+    waiting: list[Any] = [printed, control, ended]
     ready: list[Any] = []
     while not (control in ready or child in statuses or broken is not None):
         ready, _, _ = select.select(waiting, [], [], LOOK_EVERY_S)
@@ -215,8 +209,7 @@ def _carried_out(
             waiting.remove(printed)
         statuses |= reaped()
         broken = None if watch is None else watch.broken()
-    for handle in ended:
-        os.close(handle)
+    os.close(ended)
     is_told = control in ready
     if is_told:
         control.recv(1)
