@@ -22,8 +22,8 @@ from site_db.history import writer as history
 from site_db.jobs import recording
 from site_db.jobs.recording import Recorder
 from site_db.jobs.records import Batch, JobRecord, JobState, PredictedTurnaround, Source, SourceKind
-from site_db.jobs.writer import JobWriter
-from site_db.rows import ids_of, insert_rows
+from site_db.jobs.writer import JobWriter, add_job_classes
+from site_db.rows import ids_of
 from site_db.schema import JobClassRow
 from site_db.sites import SiteReader, find_site, site_at
 from site_db.states import Observation, StateWriter
@@ -127,11 +127,8 @@ def _together(found: Sequence[Batch]) -> Iterator[Sequence[Batch]]:
 def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:
     """Jobs of a log may be of classes that the site does not have."""
     site_id = find_site(session, site).id
-    known = ids_of(session, JobClassRow, site_id)
-    common = {"site_id": site_id, "description": "", "size": ""}
-    new = sorted(set(facts["job_class"].drop_nulls().unique()) - known.keys())
-    rows = [{**common, "name": name, "position": len(known) + k} for k, name in enumerate(new)]
-    insert_rows(session, JobClassRow, rows)
+    names = sorted(facts["job_class"].drop_nulls().unique())
+    add_job_classes(session, site_id, ids_of(session, JobClassRow, site_id), names)
 
 
 def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, create_model
 
 from scheduler import UserError
-from sil.outcome.jobs import BOUND_S, JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
+from sil.outcome.jobs import JOBS, ImpossibleJob, read_jobs_csv, with_users_and_reasons
 from sil.outcome.run_parts import run_parts
 from sil.report import FigureKind
-from sil.report.analysis import ALL_JOBS, Analysis
+from sil.report.analysis import Analysis
 from sil.report.listing import file_name, json_text
 from sil.report.replay.measured import SENTENCES, Replayed
 from sil.settings.replays import Estimates
@@ -120,8 +120,7 @@ def read(out: Path) -> Replayed:
     """The results in a folder. Raises UserError."""
     path = out / SUMMARY
     try:
-        of_older_versions = {"analysis": asdict(ALL_JOBS), "bounded_slowdown_threshold_s": BOUND_S}
-        summary = {**of_older_versions, **json.loads(read_text(path, OF_JSON))}
+        summary = json.loads(read_text(path, OF_JSON))
         described, jobs, parts = {key: summary[key] for key in DESCRIBED}, {}, {}
         described |= {key: summary[key] for key in OPTIONAL if key in summary}
         Summary.model_validate(described, strict=True)

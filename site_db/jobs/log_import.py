@@ -16,7 +16,7 @@ from site_db import schema
 from site_db.files.access import digest
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs.records import COMPLETED, JobRecord, JobState, LoggedJob, Source, SourceKind
-from site_db.jobs.writer import BadRecord, JobWriter, SiteNames
+from site_db.jobs.writer import BadRecord, JobWriter, SiteNames, add_job_classes
 from site_db.rows import ids_of, insert_rows, locked_site
 
 AT_A_TIME = 20_000
@@ -48,13 +48,9 @@ class LogBuilder(ABC):
         return iter(())
 
     def _add_job_classes(self, names: Iterable[str]) -> list[str]:
-        """Add the classes of these names that are new; a log may have thousands. Returns these."""
+        """Add the classes of these names that are new. Returns these."""
         known = self._names.job_classes
-        new = [name for name in names if name not in known]
-        common = {"site_id": self._site_id, "description": "", "size": ""}
-        rows = [{**common, "name": name, "position": k} for k, name in enumerate(new, start=len(known))]
-        insert_rows(self._session, schema.JobClassRow, rows)
-        if new:
+        if new := add_job_classes(self._session, self._site_id, known, names):
             known.update(ids_of(self._session, schema.JobClassRow, self._site_id))
         return new
 

@@ -58,6 +58,17 @@ class SiteNames:
         return machine_of_slot(resource, self._slots) or resource
 
 
+def add_job_classes(
+    session: Session, site_id: int, known: Mapping[str, int], names: Iterable[str]
+) -> list[str]:
+    """Add the job classes of these names that are not `known`; a log may have thousands. Returns these."""
+    new = [name for name in names if name not in known]
+    common = {"site_id": site_id, "description": "", "size": ""}
+    rows = [{**common, "name": name, "position": k} for k, name in enumerate(new, start=len(known))]
+    insert_rows(session, schema.JobClassRow, rows)
+    return new
+
+
 class JobWriter:
     """Records the jobs of one site, each call in the transaction of its session; call `reset` after a failed
     one. Raises UserError."""
