@@ -117,7 +117,6 @@ Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
 _LOG = "A log (SWF), or a Batsim workload (JSON), plain or compressed (gzip, bzip2, xz, zstd)"
-Log = Annotated[Path, Argument(help=f"{_LOG}.")]
 LogOrAccounting = Annotated[
     Path, Argument(help=f"{_LOG}; or Slurm's accounting (see `sil db import-sacct --help`).")
 ]
