@@ -7,12 +7,12 @@ from typing import Protocol
 
 from scheduler.coscheduling.cooperating import Cooperating
 from scheduler.coscheduling.core.dynamic_priority import DynamicPriority
-from scheduler.coscheduling.ports import MAX_NICE, DaemonPorts, ParallelProcess, Topic
+from scheduler.coscheduling.ports import MAX_NICE, MIN_NICE, DaemonPorts, ParallelProcess, Topic
 from scheduler.time_shared.social_contract import SocialContract, sum_in_order
 
 GONE_AFTER_S = 60.0
 """A user who has not used keyboard or mouse for this long has left (CISNE-P, section 2.2.1)."""
-NEW = 0.0, 0, 0
+NEW = 0.0, 0, 0, 0.0, 0.0
 """What was seen of a process that was not there."""
 NICE_STEP = 5
 """By how much user space changes a nice value at a time. The paper names no number; four steps reach 19."""
@@ -66,7 +66,7 @@ class Space(Protocol):
 
 class InKernel:
     """The quantum of parallel processes is a share L of the usual one while there is a user here, or at
-    another node of the same job. Source: CISNE-P, section 2.2.1."""
+    another node of the same job. Source: CISNE-P, section 2.2.1. Reservations are the kernel's."""
 
     stopped: Collection[int] = ()
 
@@ -77,6 +77,8 @@ class InKernel:
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
         shares = {}
         for each in processes:
+            if each.reserved is not None and each.process not in self._shares:
+                self._ports.priorities.reserve(each.process, *each.reserved)
             limited = user_is_there or self._cooperating.is_limited(each.run)
             share = shares[each.process] = self._share if limited else 1.0
             if share != self._shares.get(each.process, 1.0):
@@ -89,7 +91,8 @@ class InUserSpace:
     others; `dynamic` lowers that of a process by the packets it has, and may stop those without any, but none
     at two samples in turn. The parallel processes of a node exceed the contract while its user is there and
     they use more than L of the CPU in total; those of one job, while there is a user at another of its nodes
-    and they use more than L. Source: CISNE-P, section 2.2.2.
+    and they use more than L. Source: CISNE-P, section 2.2.2. A process with a reservation has the least nice
+    value until it has had its share of the period, which begins when it is first seen.
     """
 
     def __init__(
@@ -101,8 +104,9 @@ class InUserSpace:
     ) -> None:
         self._ports, self._share, self._cooperating = ports, contract.share, cooperating
         self._dynamic, self._seen_s = dynamic, 0.0
-        self._seen = dict[int, tuple[float, int, int]]()
-        """The CPU time, penalty and nice value of each process at the last sample."""
+        self._seen = dict[int, tuple[float, int, int, float, float]]()
+        """The CPU time, penalty and nice value of each process at the last sample; and with a reservation,
+        when its period ends, and its CPU time when that began."""
         self.stopped: Collection[int] = ()
 
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
@@ -110,15 +114,23 @@ class InUserSpace:
         most_s, self._seen_s = self._share * (now_s - self._seen_s), now_s
         used_s = {each.process: each.cpu_s - seen.get(each.process, NEW)[0] for each in processes}
         together_exceed = user_is_there and sum_in_order(used_s.values()) > most_s
-        for process, run, _, cpu_s, _, packets in processes:
-            _, penalty, last = seen.get(process, NEW)
+        for each in processes:
+            process, run, cpu_s = each.process, each.run, each.cpu_s
+            _, penalty, last, ends_s, before_s = seen.get(process, NEW)
             exceeds = together_exceed or (used_s[process] > most_s and self._cooperating.is_limited(run))
             if exceeds or penalty:
                 penalty = min(MAX_NICE, max(0, penalty + (NICE_STEP if exceeds else -NICE_STEP)))
-            nice = penalty - self._dynamic.bonus(packets)
+            nice = penalty - self._dynamic.bonus(each.packets)
+            if each.reserved is not None:
+                share, period_s = each.reserved
+                if ends_s <= now_s:
+                    late_s = (now_s - (ends_s or now_s)) % period_s
+                    ends_s, before_s = now_s - late_s + period_s, cpu_s
+                if cpu_s - before_s < share * period_s:
+                    nice = MIN_NICE
             if nice != last:
                 self._ports.priorities.set_nice(process, nice)
-            self._seen[process] = cpu_s, penalty, nice
+            self._seen[process] = cpu_s, penalty, nice, ends_s, before_s
         self.stopped = self._to_stop(processes)
 
     def _to_stop(self, processes: Sequence[ParallelProcess]) -> Collection[int]:

@@ -10,14 +10,21 @@ from typing import NamedTuple, Protocol
 from scheduler.model import RunId
 from scheduler.ports import Clock
 
-MAX_NICE = 19
+MIN_NICE, MAX_NICE = -20, 19
+
+
+class Reservation(NamedTuple):
+    """A process is to have this share of the CPU in each period."""
+
+    share: float
+    period_s: float
 
 
 class ParallelProcess(NamedTuple):
     """A process of a parallel job as the operating system shows it, for example in /proc.
 
     `started` orders processes by their starts; `cpu_s` is the CPU time that it has used, `packets` are those
-    pending in its socket queues.
+    pending in its socket queues. `reserved` is what its job has been promised, if anything.
     """
 
     process: int
@@ -26,6 +33,7 @@ class ParallelProcess(NamedTuple):
     cpu_s: float
     memory_mb: float
     packets: int
+    reserved: Reservation | None = None
 
 
 class Topic(StrEnum):
@@ -69,6 +77,11 @@ class Priorities(Protocol):
 
     def set_quantum_share(self, process: int, share: float) -> None:
         """The base quantum of a process is this share of the usual one. Only in the kernel."""
+        ...
+
+    def reserve(self, process: int, share: float, period_s: float) -> None:
+        """From now on, a process runs before those without a reservation until it has had this share of a
+        period; of several, the one whose period ends first. Only in the kernel."""
         ...
 
 

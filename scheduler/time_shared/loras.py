@@ -162,6 +162,7 @@ class WaitReasons:
             "full": nodes.n_jobs >= nodes.most_jobs,
             "short of memory": nodes.memory_mb + jobs.memory_mb[row] > nodes.most_memory_mb + SLACK,
             "short of CPU": nodes.cpu + jobs.cpu[row] > nodes.most_cpu + SLACK,
+            "short of CPU to reserve": nodes.reserved + jobs.reserved[row] > nodes.most_reserved + SLACK,
         }
         left, short, tasks = np.ones(len(nodes.n_jobs), dtype=bool), [], int(jobs.tasks[row])
         for what, exceeded in limits.items():

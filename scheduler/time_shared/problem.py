@@ -110,6 +110,9 @@ class TimeSharedProblem(SchedulingProblem):
         cpu = float(nodes.cpu[n]) + sum_in_order(requirement.cpu for requirement in added)
         if cpu > nodes.most_cpu[n] + 2 * SLACK:
             return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
+        reserved = float(nodes.reserved[n]) + sum_in_order(requirement.reserved for requirement in added)
+        if reserved > nodes.most_reserved[n] + 2 * SLACK:
+            return f"reserved shares of {reserved:.2f} CPUs; {nodes.most_reserved[n]:g} are allowed"
         return None
 
 
@@ -118,6 +121,5 @@ TimeSharedScheduler = Scheduler[TimeSharedProblem, NodeSchedule]
 
 def requirement_in(jobs: Jobs, row: int) -> Requirement:
     """What the job in a row of the table requires."""
-    return Requirement(
-        jobs.tasks[row].item(), jobs.cpu[row].item(), jobs.memory_mb[row].item(), jobs.exe_s[row].item()
-    )
+    columns = jobs.tasks, jobs.cpu, jobs.memory_mb, jobs.exe_s, jobs.reserved
+    return Requirement(*(column[row].item() for column in columns))

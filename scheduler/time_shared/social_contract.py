@@ -16,6 +16,9 @@ MAX_CPU = 2.0
 no number. This is the product of the two that it gives, L = 0.5 of the CPU and an MPL of 4: four tasks may
 require L each on average."""
 
+MAX_RESERVED = 0.95
+"""The share of a CPU that may be reserved at most: sched_rt_runtime_us of Linux leaves the rest to others."""
+
 OS_MEMORY_MB = 64.0
 """Memory reserved for the operating system of a node."""
 
@@ -34,12 +37,14 @@ class Requirement:
 
     `cpu` is CPU(J), the share of one CPU that a task uses, in (0, 1]; `exe_s` is ExeTime_tot; `memory_mb` is
     per task. CPUtime_tot, per task, is cpu x exe_s. Raises ValueError. Source: Hanzich et al. 2006, sec. 2.
+    `reserved` is the share of a CPU that is promised to each task.
     """
 
     n_tasks: int
     cpu: float
     memory_mb: float
     exe_s: float
+    reserved: float = 0.0
 
     def __post_init__(self) -> None:
         if self.n_tasks < 1:
@@ -78,6 +83,12 @@ class SocialContract:
     most_jobs: int = 4
     most_cpu: float = MAX_CPU
 
+    @property
+    def most_reserved(self) -> float:
+        """The largest sum of reserved shares on a node. By earliest deadline first, periodic tasks keep their
+        deadlines if their shares add up to at most one CPU (Liu and Layland 1973)."""
+        return min(self.share, MAX_RESERVED)
+
     def memory_mb(self, node_mb: float, local_mb: float, user_is_there: bool) -> float:
         """Memory of a node available to parallel tasks."""
         if not user_is_there:
@@ -95,6 +106,11 @@ class SocialContract:
         if requirement.cpu > self.most_cpu:
             return (
                 f"a task requires {requirement.cpu:g} of a CPU; the social contract allows {self.most_cpu:g}"
+            )
+        if requirement.reserved > self.most_reserved:
+            return (
+                f"{requirement.reserved:g} of a CPU cannot be reserved for each task; the social contract "
+                f"leaves {self.most_reserved:g} for reservations on a node"
             )
         most_mb = free_mb[requirement.n_tasks - 1]
         if requirement.memory_mb > most_mb:

@@ -41,6 +41,7 @@ class SystemState:
         self._local = [ReportedLoad()] * n
         nodes = Nodes.empty(n, contract.most_jobs)
         nodes.most_jobs[:], nodes.most_cpu[:] = contract.most_jobs, contract.most_cpu
+        nodes.most_reserved[:] = contract.most_reserved
         nodes.most_memory_mb[:] = [contract.memory_mb(mb, 0.0, False) for mb in memory_mb]
         self.free_mb = sorted(nodes.most_memory_mb.tolist(), reverse=True)
         """Memory of each node for parallel tasks in the absence of local users, largest first."""
@@ -70,7 +71,7 @@ class SystemState:
         jobs.id[row], jobs.tasks[row] = job.id, requirement.n_tasks
         jobs.cpu[row], jobs.memory_mb[row] = requirement.cpu, requirement.memory_mb
         jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
-        jobs.communicates[row] = requirement.communicates
+        jobs.communicates[row], jobs.reserved[row] = requirement.communicates, requirement.reserved
         jobs.used_s[row] = jobs.run_s[row] = 0.0
         self._wait(job, row)
 

@@ -42,6 +42,7 @@ BESIDE_THE_TRACE = {
     "timings": TIMINGS,
     "predictions": "predictions.parquet",
     "local_users": "local_users.parquet",
+    "periods": "periods.parquet",
 }
 JOBS = "jobs.csv"
 SUMMARY = "summary.json"

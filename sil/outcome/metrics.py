@@ -108,6 +108,13 @@ OF_DEADLINES = (
 )
 """Metrics of the jobs with a deadline: a job is late by its tardiness, which is 0 if it ends in time."""
 
+OF_PERIODS = (
+    Metric("missed_periods", "Periods missed", "%", 2),
+    Metric("period_tardiness", "Mean tardiness of periods", "ms", 1),
+    Metric("max_period_tardiness", "Maximum tardiness of periods", "ms", 0),
+)
+"""Metrics of periodic jobs, over the periods of all their tasks."""
+
 INTERRUPTED = (
     Metric("interrupted_runs", "Interrupted runs", "", 0),
     Metric("lost_hours", "Lost work", "processor h", 1),
@@ -135,6 +142,7 @@ METRICS = (
     Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
     Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
     *OF_DEADLINES,
+    *OF_PERIODS,
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("failed_share", "Jobs failed", "%", 1),
     *INTERRUPTED,
@@ -279,6 +287,12 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         response_time_95=1e3 * pl.col("response_95_s").mean(),
         late_share=100.0 * pl.col("late_share").mean(),
     )
+    n_periods = pl.col("periods").sum()
+    periods = tables.periods.group_by(RUN).agg(
+        missed_periods=100.0 * pl.col("missed").sum() / n_periods,
+        period_tardiness=1e3 * (pl.col("mean_tardiness_s") * pl.col("periods")).sum() / n_periods,
+        max_period_tardiness=1e3 * pl.col("max_tardiness_s").max(),
+    )
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     any_failed = bool(counts["failed"].sum())
     found = counts.select(
@@ -287,7 +301,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         failed_share=100.0 * pl.col("failed") / pl.col("arrived") if any_failed else pl.lit(None, pl.Float64),
     ).join(faults(facts), on=RUN, how="anti")
     promised, of_gpus = _promised(facts, jobs, counts), _of_gpus(facts, jobs, runs, description)
-    for more in (of_jobs, held_s, local_users, promised, backlog, decided, of_gpus):
+    for more in (of_jobs, held_s, local_users, periods, promised, backlog, decided, of_gpus):
         found = found.join(more, on=RUN, how="left")
     utilisation = 100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan"))
     return found.with_columns(utilisation=utilisation).select(*RUN, *BY_KEY).sort(RUN)

@@ -31,7 +31,7 @@ from sil.runs.simulation import Disturbances, RunKey, SiteModel, SiteRun
 from sil.runs.under_test import InProcess
 from sil.settings import files
 from sil.site.time_shared_cluster import Characterisations
-from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, Fact, RunTables
+from sil.trace.facts import LOCAL_USERS_SCHEMA, PERIODS_SCHEMA, PREDICTIONS_SCHEMA, Fact, RunTables
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import AdvanceDue, ControlDue, EventQueue, LocalChanged, SampleDue
 from sil.world.failures import Hindrances
@@ -40,6 +40,7 @@ from sil.world.machines.time_shared import SharedMachines, TimeSharedMachines, W
 from sil.world.monitors import NodeMonitors
 from sil.world.processes.machines import ProcessMachines
 from sil.world.processes.model import Lowered
+from sil.world.processes.periodic import InPeriods
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 
@@ -73,7 +74,8 @@ class TimeSharedSystem(SiteModel):
         self.n_jobs = len(jobs)
         self.capacity = Capacity(cluster.n_nodes, cluster.contract.most_jobs)
         self._cluster = cluster
-        self._known = characterisation
+        detail = cluster.in_detail
+        self._known = characterisation if detail is None else InPeriods(characterisation, detail.periodic)
         self._submitted_s = {job.id: job.arrival_s for job in jobs}
         self._works = _works(cluster, jobs, characterisation, streams)
         self._streams, self._sampling_rng = streams, streams.of("node monitors")
@@ -149,7 +151,7 @@ class TimeSharedSystem(SiteModel):
         return time_shared_nodes(ports)
 
     def tables(self, run: RunKey) -> dict[str, pl.DataFrame]:
-        """Rows of predictions.parquet and local_users.parquet."""
+        """Rows of predictions.parquet, local_users.parquet and periods.parquet."""
         predictions: list[tuple[object, ...]] = []
         for p in self._predictions:
             job, (start_s, end_s) = p.forecast.job, (p.forecast.start_s, p.forecast.end_s)
@@ -157,9 +159,11 @@ class TimeSharedSystem(SiteModel):
             predictions.append((*run, p.made_s, p.predictor, job, p.jobs_there, start_s, end_s, *bounds_s))
         responses = self._machines.local_responses(self._clock.now_s)
         users = [(*run, *astuple(r)) for r in responses]
+        periods = [(*run, *each) for each in self._machines.periods]
         return {
             "predictions": pl.DataFrame(predictions, schema=PREDICTIONS_SCHEMA, orient="row"),
             "local_users": pl.DataFrame(users, schema=LOCAL_USERS_SCHEMA, orient="row"),
+            "periods": pl.DataFrame(periods, schema=PERIODS_SCHEMA, orient="row"),
         }
 
     def news(self) -> Sequence[NodeReading | MachineReading]:

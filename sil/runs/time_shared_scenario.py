@@ -30,6 +30,7 @@ from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histor
 from sil.world.monitors import Sampling
 from sil.world.processes.model import CpuScheduler, Lowered, NodeModel
 from sil.world.processes.nas import Traffic
+from sil.world.processes.periodic import Periodic
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ class TimeSharedScenario(Scenario):
             for name, sizes in given.pop("traffic").items()
         }
         cpu_scheduler, coscheduler = given.pop("cpu_scheduler"), given.pop("coscheduler")
+        reserved = given.pop("reservation") == "share" and coscheduler != Coscheduler.NONE
+        given["periodic"] = {
+            name: Periodic(**of, reserved=reserved) for name, of in given["periodic"].items()
+        }
         return NodeModel(CpuScheduler(cpu_scheduler), Coscheduler(coscheduler), **given, traffic=traffic)
 
     def predictors(
@@ -193,6 +198,16 @@ class TimeSharedScenario(Scenario):
                 measured = ", ".join(map(str, sizes[name]))
                 sentence = f"'{name}' was never measured in isolation with {never} tasks, but with {measured}"
                 found.append((place, sentence))
+        for name, of in self.table.in_detail.periodic.items():
+            least = min((self.nodes.known.of(name, n).cpu for n in sizes.get(name, ())), default=None)
+            if least is None or of.share > least:
+                sentence = f"the site has no job class '{name}' for time-shared nodes"
+                if least is not None:
+                    sentence = (
+                        f"a task of '{name}' uses {least:g} of a CPU in isolation, so it cannot compute for "
+                        f"{of.share:g} of each period; expected a share of at most that"
+                    )
+                found.append((("shared_nodes", "in_detail", "periodic", name, "share"), sentence))
         return found
 
 

@@ -45,6 +45,13 @@ class CoschedulingTable(Table):
     control_delay_s: NotNegative = 0.0
 
 
+class PeriodicTable(Table):
+    """Jobs of a class do their work in periods, in each of which a task is to have this share of the CPU."""
+
+    period_s: float = Field(ge=0.001, le=3600, strict=True)
+    share: float = Field(gt=0, le=1, strict=True)
+
+
 class InDetailTable(Table):
     """Nodes whose processes are simulated (`sharing = "detailed"`): the scheduler of the operating system and
     the coscheduler CCS; how long a process that waits for a message spins before it blocks; costs of a
@@ -53,6 +60,9 @@ class InDetailTable(Table):
 
     * `traffic`: Messages and megabytes that each task sends, by job class and number of tasks; without, those
       of the NAS benchmark of that name, or `message_bytes` each `message_every_s`.
+    * `periodic`: Job classes whose jobs have a period and need a share of the CPU in each.
+    * `reservation`: What CCS reserves: `none`, or the `share` of periodic jobs; these then start where the
+      reserved shares of a node stay within the social contract, and are refused if no node could have them.
     """
 
     cpu_scheduler: Literal["linux_2_4", "cfs"] = "linux_2_4"
@@ -72,6 +82,8 @@ class InDetailTable(Table):
     message_every_s: float = Field(default=0.02, ge=1e-6, strict=True)
     message_bytes: Count = 1460
     traffic: dict[str, dict[Count, tuple[Count, NotNegative]]] = Field(default_factory=dict)
+    periodic: dict[str, PeriodicTable] = Field(default_factory=dict)
+    reservation: Literal["none", "share"] = "share"
 
 
 class NodeMonitorsTable(Table):

@@ -154,11 +154,23 @@ LOCAL_USERS_SCHEMA: Schema = {
 }
 """On time-shared nodes: the response of each node to its local users (`LocalResponse`)."""
 
+PERIODS_SCHEMA: Schema = {
+    **RUN_SCHEMA,
+    "run": pl.Int64,
+    "job": pl.Int64,
+    "periods": pl.Int64,
+    "missed": pl.Int64,
+    "mean_tardiness_s": pl.Float64,
+    "max_tardiness_s": pl.Float64,
+}
+"""On time-shared nodes in detail: how the tasks of each run of a periodic job kept its periods."""
+
 SCHEMAS = {
     "facts": SCHEMA,
     "timings": TIMINGS_SCHEMA,
     "predictions": PREDICTIONS_SCHEMA,
     "local_users": LOCAL_USERS_SCHEMA,
+    "periods": PERIODS_SCHEMA,
 }
 
 
@@ -169,6 +181,7 @@ class RunTables(NamedTuple):
     timings: pl.DataFrame
     predictions: pl.DataFrame
     local_users: pl.DataFrame
+    periods: pl.DataFrame
 
     @classmethod
     def of(cls, **tables: pl.DataFrame) -> RunTables:

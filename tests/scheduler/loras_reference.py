@@ -24,6 +24,7 @@ class _Job:
     memory_mb: float
     exe_s: float
     cpu_s: float
+    reserved: float
     communicates: bool
     used_s: float
     run_s: float
@@ -38,6 +39,7 @@ class _Node:
     most_jobs: int
     most_cpu: float
     most_memory_mb: float
+    most_reserved: float
     jobs: list[_Job] = field(default_factory=list)
 
     @property
@@ -57,6 +59,7 @@ class _Node:
             len(self.jobs) < self.most_jobs
             and self.memory_mb + job.memory_mb <= self.most_memory_mb + SLACK
             and self.cpu + job.cpu <= self.most_cpu + SLACK
+            and sum_in_order(each.reserved for each in [*self.jobs, job]) <= self.most_reserved + SLACK
         )
 
 
@@ -227,6 +230,7 @@ def _plain(shared: SharedNodes) -> tuple[Cluster, list[_Job], list[_Job]]:
                 nodes.most_jobs[n].item(),
                 nodes.most_cpu[n].item(),
                 nodes.most_memory_mb[n].item(),
+                nodes.most_reserved[n].item(),
                 there,
             )
         )

@@ -47,7 +47,10 @@ def states(draw: st.DrawFn) -> SystemState:
         tasks = int(rng.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
         cpu, memory_mb = rng.choice([0.3, 0.5, 0.72, 0.91]), rng.choice([10.0, 60.0, 115.0, 210.0])
         new = job(i, tasks, float(rng.integers(0, 3)))._replace(limit_s=rng.choice([None, 40.0, 90.0, 160.0]))
-        state.add(new, Requirement(tasks, cpu, memory_mb, rng.choice([20.0, 35.5, 110.0])))
+        needed = Requirement(
+            tasks, cpu, memory_mb, rng.choice([20.0, 35.5, 110.0]), rng.choice([0.0, 0.0, 0.2])
+        )
+        state.add(new, needed)
     policy = Loras(*(str(rng.choice(list(kind))) for kind in (OrderChoice, JobChoice, NodeChoice)))
     now_s = 5.0
     schedule = policy.schedule(problem_of(state, now_s))

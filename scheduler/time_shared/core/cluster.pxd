@@ -9,8 +9,9 @@ cdef class SharedCluster:
     cdef Py_ssize_t n_nodes
     cdef const long[::1] tasks, most_jobs
     cdef const double[::1] needs_cpu, needs_mb, exe_s, cpu_s, local_mpl, local_cpu, most_cpu, most_mb
+    cdef const double[::1] reserves, most_reserved
     cdef const unsigned char[::1] communicates
-    cdef double[::1] used_s, run_s, cpu, memory_mb
+    cdef double[::1] used_s, run_s, cpu, memory_mb, reserved
     cdef long[::1] n_jobs
     cdef long[:, ::1] nodes_of, jobs_on
     cdef bint fits(self, long row, long n) noexcept
@@ -20,7 +21,7 @@ cdef class SharedCluster:
     @cython.locals(load=cython.double)
     cdef double load_of_set(self, long row, long n) noexcept
     cpdef bint select(self, long row, long node_selection, long[::1] chosen) noexcept
-    @cython.locals(cpu=cython.double, memory_mb=cython.double)
+    @cython.locals(cpu=cython.double, memory_mb=cython.double, reserved=cython.double)
     cdef void add_up(self, long n) noexcept
     cpdef void put(self, long row, const long[::1] chosen) noexcept
     cpdef void take_off(self, long row) noexcept

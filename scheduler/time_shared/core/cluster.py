@@ -25,16 +25,19 @@ class SharedCluster:
         self.jobs, self.nodes, self.n_nodes = jobs, nodes, len(nodes.n_jobs)
         self.tasks, self.needs_cpu, self.needs_mb = jobs.tasks, jobs.cpu, jobs.memory_mb
         self.exe_s, self.cpu_s, self.communicates = jobs.exe_s, jobs.cpu_s, jobs.communicates.view(np.uint8)
+        self.reserves = jobs.reserved
         self.used_s, self.run_s, self.nodes_of = jobs.used_s, jobs.run_s, jobs.nodes
-        self.n_jobs, self.jobs_on, self.cpu, self.memory_mb = nodes[:4]
-        self.local_mpl, self.local_cpu, self.most_jobs, self.most_cpu, self.most_mb = nodes[4:]
+        self.n_jobs, self.jobs_on, self.cpu, self.memory_mb, self.reserved = nodes[:5]
+        self.local_mpl, self.local_cpu, self.most_jobs, self.most_cpu, self.most_mb = nodes[5:10]
+        self.most_reserved = nodes.most_reserved
 
     def fits(self, row: int, n: int) -> bool:
-        """Whether one task of the job may start on node n: MPL, memory and CPU requirement within limits."""
+        """Whether one task of the job may start on node n, within the limits of the social contract."""
         return (
             self.n_jobs[n] < self.most_jobs[n]
             and self.memory_mb[n] + self.needs_mb[row] <= self.most_mb[n] + SLACK
             and self.cpu[n] + self.needs_cpu[row] <= self.most_cpu[n] + SLACK
+            and self.reserved[n] + self.reserves[row] <= self.most_reserved[n] + SLACK
         )
 
     def is_less_loaded(self, a: int, b: int) -> bool:
@@ -126,11 +129,12 @@ class SharedCluster:
 
     def add_up(self, n: int) -> None:
         """Add up the load of a node in order of start, so that it does not depend on earlier jobs."""
-        cpu = memory_mb = 0.0
+        cpu = memory_mb = reserved = 0.0
         for x in range(self.n_jobs[n]):
             cpu += self.needs_cpu[self.jobs_on[n, x]]
             memory_mb += self.needs_mb[self.jobs_on[n, x]]
-        self.cpu[n], self.memory_mb[n] = cpu, memory_mb
+            reserved += self.reserves[self.jobs_on[n, x]]
+        self.cpu[n], self.memory_mb[n], self.reserved[n] = cpu, memory_mb, reserved
 
     def put(self, row: int, chosen: Ints) -> None:
         """Place the job's tasks on the first nodes in `chosen`."""
@@ -157,6 +161,7 @@ class SharedCluster:
         """Carry the same jobs as another cluster."""
         for n in range(self.n_nodes):
             self.n_jobs[n], self.cpu[n], self.memory_mb[n] = other.n_jobs[n], other.cpu[n], other.memory_mb[n]
+            self.reserved[n] = other.reserved[n]
             for x in range(other.n_jobs[n]):
                 self.jobs_on[n, x] = other.jobs_on[n, x]
 

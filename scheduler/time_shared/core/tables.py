@@ -28,6 +28,7 @@ class Jobs(NamedTuple):
     memory_mb: Floats  # of one task
     exe_s: Floats  # ExeTime_tot
     cpu_s: Floats  # CPUtime_tot
+    reserved: Floats  # for each task, of one CPU
     communicates: Flags  # bound by communication rather than by computation
     used_s: Floats  # CPUtime_cur
     run_s: Floats  # ExeTime_cur
@@ -36,7 +37,7 @@ class Jobs(NamedTuple):
     @classmethod
     def empty(cls, n: int, width: int) -> Jobs:
         nodes, flags = np.zeros((n, width), np.int64), np.zeros(n, np.bool_)
-        numbers, amounts = (integers(n), integers(n)), (floats(n), floats(n), floats(n), floats(n))
+        numbers, amounts = (integers(n), integers(n)), (floats(n), floats(n), floats(n), floats(n), floats(n))
         return cls(*numbers, *amounts, flags, floats(n), floats(n), nodes)
 
     def copied(self) -> Jobs:
@@ -51,16 +52,18 @@ class Nodes(NamedTuple):
     jobs: Ints2  # (N, most): their rows, in order of start
     cpu: Floats  # CPU_paral: the sum of CPU(J)
     memory_mb: Floats
+    reserved: Floats  # the sum of reserved shares of the CPU
     local_mpl: Floats  # MPL_local
     local_cpu: Floats  # CPU_local
     most_jobs: Ints  # none where the node is not available
     most_cpu: Floats
     most_memory_mb: Floats
+    most_reserved: Floats
 
     @classmethod
     def empty(cls, n: int, most: int) -> Nodes:
-        rows, load = np.zeros((n, most), np.int64), (floats(n), floats(n), floats(n), floats(n))
-        return cls(integers(n), rows, *load, integers(n), floats(n), floats(n))
+        rows, load = np.zeros((n, most), np.int64), (floats(n), floats(n), floats(n), floats(n), floats(n))
+        return cls(integers(n), rows, *load, integers(n), floats(n), floats(n), floats(n))
 
     def copied(self) -> Nodes:
         columns: Any = (column.copy() for column in self)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import NamedTuple
 
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
@@ -75,6 +76,23 @@ class LocalResponse:
     exceed, and the share of those above 400 ms."""
 
 
+class Periods(NamedTuple):
+    """The periods of the tasks of a run: how many, how many were missed, and the tardiness in seconds."""
+
+    run: RunId
+    job: JobId
+    periods: int
+    missed: int
+    mean_tardiness_s: float
+    max_tardiness_s: float
+
+    @classmethod
+    def of(cls, order: DispatchOrder, late: Sequence[int]) -> Periods:
+        """By how many nanoseconds the end of each period was missed."""
+        tardiness_s = 1e-9 * sum(late) / len(late), 1e-9 * max(late)
+        return cls(order.run, order.job.id, len(late), sum(each > 0 for each in late), *tardiness_s)
+
+
 @dataclass(slots=True)
 class _Node:
     memory_mb: float
@@ -120,6 +138,9 @@ class TimeSharedMachines(ExecutionModel):
                 f"each of the nodes 0 to {len(self._numbers) - 1}"
             )
             raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
+
+    periods: Sequence[Periods] = ()
+    """Of periodic runs that are over, in a model that has them."""
 
     @abstractmethod
     def local_changed(self, change: LocalChanged, now_s: float) -> None: ...

@@ -9,13 +9,13 @@ from math import inf
 import numpy as np
 
 from scheduler.coscheduling.daemon import Daemon
-from scheduler.coscheduling.ports import DaemonPorts, ParallelProcess, PeerEvent
+from scheduler.coscheduling.ports import DaemonPorts, ParallelProcess, PeerEvent, Reservation
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.time_shared.social_contract import OS_MEMORY_MB, sum_in_order
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import AdvanceDue, EndDue, EventQueue, LocalChanged
 from sil.world.failures import Hindrances
-from sil.world.machines.time_shared import LocalResponse, TimeSharedMachines, Work
+from sil.world.machines.time_shared import LocalResponse, Periods, TimeSharedMachines, Work
 from sil.world.processes.core.codes import NO_PROCESS, SECOND
 from sil.world.processes.core.programs import Programs
 from sil.world.processes.model import DAEMON_NICE, GOLDEN, Lowered
@@ -39,6 +39,7 @@ class ProcessesOfRun:
     number: int
     job: int
     processes: list[int]
+    reserved: Reservation | None
     n_stopped: int = 0
     has_ended: bool = False
 
@@ -94,6 +95,8 @@ class ProcessMachines(TimeSharedMachines):
         )
         self._started, self._advance_s = 0, inf
         self._unnoted: list[tuple[DispatchOrder, bool]] = []
+        self.periods: list[Periods] = []
+        """Of periodic runs that are over."""
 
     @property
     def now_s(self) -> float:
@@ -109,10 +112,13 @@ class ProcessMachines(TimeSharedMachines):
         self._catch_up(now_s)
         work, model = self._works[order.job.id], self._model
         traffic = model.traffic_of(order.job.job_class, order.job.n_tasks, work.exe_s)
-        program = model.program(self._hindered_s(order, work.exe_s, now_s), work.cpu, traffic)
+        periodic = model.periodic.get(order.job.job_class)
+        program = model.program(self._hindered_s(order, work.exe_s, now_s), work.cpu, traffic, periodic)
         idle = [n for n in order.machines if not self.runs_on[n]]
         job = self.programs.begin(program, list(order.machines))
-        run = ProcessesOfRun(order, work.memory_mb, self._started, job, self.programs.members[job])
+        reserved = None if periodic is None else periodic.reservation
+        members = self.programs.members[job]
+        run = ProcessesOfRun(order, work.memory_mb, self._started, job, members, reserved)
         self._started += 1
         self._active[order.run] = self._run_of[job] = run
         for n, process in zip(order.machines, run.processes, strict=True):
@@ -127,6 +133,8 @@ class ProcessMachines(TimeSharedMachines):
         over = self._active.pop(run)
         for n, process in zip(over.order.machines, over.processes, strict=True):
             del self.runs_on[n][process]
+        if late := self.programs.lateness[over.job]:
+            self.periods.append(Periods.of(over.order, late))
         self.programs.end(over.job)
         del self._run_of[over.job]
         self._changed(over.order.machines, now_s)
@@ -291,7 +299,9 @@ class NodePorts:
     def processes(self) -> Sequence[ParallelProcess]:
         used, packets = self._machines.programs.used_by, self._machines.programs.packets
         return [
-            ParallelProcess(p, run.order.run, run.number, used(p) / SECOND, run.memory_mb, packets(p))
+            ParallelProcess(
+                p, run.order.run, run.number, used(p) / SECOND, run.memory_mb, packets(p), run.reserved
+            )
             for p, run in self._machines.runs_on[self._node].items()
         ]
 

@@ -11,6 +11,7 @@ from scheduler.naming import Choice
 from sil.world.processes.core.codes import SECOND
 from sil.world.processes.core.programs import Program
 from sil.world.processes.nas import Traffic, nas_traffic
+from sil.world.processes.periodic import Periodic
 
 DAEMON_NICE = -10
 GOLDEN = 0.6180339887498949
@@ -45,6 +46,7 @@ class NodeModel:
       disk if all its pages are out.
     * `interaction_s`: The CPU time of an interaction of a local user.
     * `message_every_s`, `message_bytes`: The messages of a job that has no `traffic`.
+    * `periodic`: Job classes whose jobs do their work in periods.
     """
 
     cpu_scheduler: CpuScheduler = CpuScheduler.LINUX_2_4
@@ -62,6 +64,7 @@ class NodeModel:
     message_every_s: float = 0.02
     message_bytes: int = 1460
     traffic: TrafficOfClasses = field(default_factory=lambda: MappingProxyType({}))
+    periodic: Mapping[str, Periodic] = field(default_factory=lambda: MappingProxyType({}))
 
     def traffic_of(self, job_class: str, n_tasks: int, exe_s: float) -> Traffic:
         """The messages of each task of a job: stated for its class, those of the NAS benchmark of that name,
@@ -72,11 +75,18 @@ class NodeModel:
         messages = max(1, round(exe_s / self.message_every_s))
         return Traffic(messages, messages * self.message_bytes / 1e6)
 
-    def program(self, exe_s: float, cpu: float, traffic: Traffic) -> Program:
-        """The program of a job that takes `exe_s` in isolation, to the nanosecond."""
+    def program(
+        self, exe_s: float, cpu: float, traffic: Traffic, periodic: Periodic | None = None
+    ) -> Program:
+        """The program of a job that takes `exe_s` in isolation, to the nanosecond. In a periodic one, each
+        period has the same number of messages, about as many in total."""
+        messages, period, steps_each = traffic.messages, 0, 0
+        if periodic is not None:
+            n_periods, period = periodic.n_periods(exe_s, cpu), round(periodic.period_s * SECOND)
+            steps_each = max(1, round(messages / n_periods))
+            messages, exe_s = n_periods * steps_each, n_periods * periodic.period_s * periodic.share / cpu
         exe, computes = round(exe_s * SECOND), round(exe_s * cpu * SECOND)
-        bytes_each = round(1e6 * traffic.megabytes / traffic.messages)
+        bytes_each = round(1e6 * traffic.megabytes / messages)
         on_wire = round(bytes_each / (1e6 * self.bandwidth_mb_per_s) * SECOND)
-        return Program(
-            traffic.messages, computes, exe - computes, on_wire, bytes_each, round(self.spin_s * SECOND)
-        )
+        times = computes, exe - computes, on_wire
+        return Program(messages, *times, bytes_each, round(self.spin_s * SECOND), period, steps_each)

@@ -21,6 +21,7 @@ SEGMENT_BYTES, SOCKET_BYTES = 1460, 65535
 """Bytes of a packet on Ethernet, and of a socket's queue by default in Linux 2.4."""
 
 SECOND = 1_000_000_000
+NEVER = 2**62
 TICK = SECOND // 100
 """HZ is 100 in Linux 2.4 on a PC (include/asm-i386/param.h). Times are in nanoseconds."""
 

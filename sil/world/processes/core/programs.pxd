@@ -14,12 +14,13 @@ cdef class Programs(SharedCpus):
     cdef readonly double paging
     cdef public double[::1] over
     cdef readonly long[::1] wire_free, n_parallel
-    cdef public long[::1] job, step, waiting, paged, burst, wakes, lives, sent, asked, n_arrived
+    cdef public long[::1] job, step, waiting, paged, burst, wakes, lives, sent, asked, n_arrived, period_ends
     cdef public long[:, ::1] peer, arrived
     cdef public long[::1] steps, dimensions, unfinished, computes, more, flight, later, on_wire, segments, spins
+    cdef public long[::1] every_period, steps_each
     cdef readonly long n_jobs
     cdef readonly list spare_jobs
-    cdef readonly dict members
+    cdef readonly dict members, lateness
     cdef readonly double[::1] thinks
     cdef readonly long[::1] interaction, n_drawn
     cdef readonly double[:, ::1] drawn
@@ -38,7 +39,7 @@ cdef class Programs(SharedCpus):
     cdef void send(self, long p) except *
     @cython.locals(n_dimensions=long)
     cdef bint is_answered(self, long p) noexcept
-    @cython.locals(j=long)
+    @cython.locals(j=long, early=long)
     cdef void go_on(self, long p) except *
     @cython.locals(n=long)
     cdef void receive(self, long p, long version) except *

@@ -28,11 +28,11 @@ from sil.world.processes.core.shared_cpus import SharedCpus, grow
 
 _OF_PROCESSES = (
     *("job", "step", "waiting", "paged", "burst", "wakes", "lives", "sent", "asked", "n_arrived", "peer"),
-    "arrived",
+    *("arrived", "period_ends"),
 )
 _OF_JOBS = (
     *("steps", "dimensions", "unfinished", "computes", "more", "flight", "later", "on_wire", "segments"),
-    "spins",
+    *("spins", "every_period", "steps_each"),
 )
 
 
@@ -63,6 +63,10 @@ class Program(NamedTuple):
     bytes: int
     spins: int
     """How long a process that waits for a message spins before it blocks."""
+    period: int = 0
+    steps_each: int = 0
+    """Of a periodic program: the length of a period, and the steps that are to be complete when it ends. The
+    next ones do not begin before that."""
 
 
 class Programs(SharedCpus):
@@ -88,16 +92,19 @@ class Programs(SharedCpus):
         self.paging, self.has_news = paging, False
         self.ended: list[int] = []
         self.responses: list[tuple[int, int, int]] = []
+        self.lateness: dict[int, list[int]] = {}
+        """By periodic job: of each period of each process, by how much it was missed; 0 if it was kept."""
         self.over, self.wire_free, self.n_parallel = floats(n_nodes), integers(n_nodes), integers(n_nodes)
         n, n_jobs = MIN_SIZE, MIN_SIZE
         self.job, self.step, self.waiting, self.paged = nones(n), integers(n), integers(n), integers(n)
         self.burst, self.wakes, self.lives, self.sent = integers(n), integers(n), integers(n), integers(n)
-        self.asked, self.n_arrived = integers(n), integers(n)
+        self.asked, self.n_arrived, self.period_ends = integers(n), integers(n), integers(n)
         self.peer, self.arrived = (np.zeros((n, MAX_DIMENSIONS), np.int64) for _ in range(2))
         self.steps, self.dimensions, self.unfinished = integers(n_jobs), integers(n_jobs), integers(n_jobs)
         self.computes, self.more, self.flight = integers(n_jobs), integers(n_jobs), integers(n_jobs)
         self.later, self.on_wire, self.segments = integers(n_jobs), integers(n_jobs), integers(n_jobs)
-        self.spins, self.n_jobs = integers(n_jobs), 0
+        self.spins, self.every_period, self.steps_each = (integers(n_jobs) for _ in range(3))
+        self.n_jobs = 0
         self.spare_jobs: list[int] = []
         self.members: dict[int, list[int]] = {}
         self.thinks, self.interaction = floats(n_nodes), integers(n_nodes)
@@ -185,12 +192,15 @@ class Programs(SharedCpus):
         self.computes[j], self.more[j] = divmod(program.computes, steps)
         self.flight[j], self.later[j] = divmod(program.communicates, steps)
         self.on_wire[j], self.spins[j] = min(program.on_wire, self.flight[j]), program.spins
+        self.every_period[j], self.steps_each[j] = program.period, program.steps_each or steps
+        self.lateness[j] = []
         self.segments[j] = max(1, -(-min(program.bytes, SOCKET_BYTES) // SEGMENT_BYTES))
         rows = self.members[j] = [self.add(node, PARALLEL, 0, RUNNABLE) for node in nodes]
         for i in range(size):
             p = rows[i]
             self.job[p], self.step[p], self.waiting[p], self.paged[p] = j, 0, 0, 0
             self.sent[p] = self.n_arrived[p] = 0
+            self.period_ends[p] = self.now + program.period
             self.lives[p] += 1
             for d in range(self.dimensions[j]):
                 self.peer[p, d] = rows[i ^ (1 << d)] if is_cube else rows[(i + 1) % size]
@@ -213,6 +223,7 @@ class Programs(SharedCpus):
             self.lives[p] += 1
             self.reuse(p)
         self.spare_jobs.append(j)
+        del self.lateness[j]
 
     def leave(self, p: int) -> None:
         self.n_parallel[self.node[p]] -= 1
@@ -257,8 +268,15 @@ class Programs(SharedCpus):
         """A process takes the message for which it waited."""
         j = self.job[p]
         self.step[p] += 1
+        early = 0
+        if self.every_period[j] > 0 and self.step[p] % self.steps_each[j] == 0:
+            early = self.period_ends[p] - self.now
+            self.lateness[j].append(max(0, -early))
+            self.period_ends[p] += self.every_period[j]
         if self.step[p] < self.steps[j]:
             self.compute(p)
+            if early > 0:
+                self.sleep(p, early)
             return
         self.leave(p)
         self.unfinished[j] -= 1
@@ -285,10 +303,10 @@ class Programs(SharedCpus):
             self.plan(n)  # it takes the message at once, or when its debt is paid
 
     def dispatched(self, p: int) -> None:
-        """A process that has waited takes its message; the last one when it has had the CPU."""
+        """A process that has waited takes its message; the last one, or that of a period, with the CPU."""
         if self.kind[p] != PARALLEL or not self.waiting[p] or not self.is_answered(p):
             return
-        if self.step[p] + 1 < self.steps[self.job[p]]:
+        if (self.step[p] + 1) % self.steps_each[self.job[p]] != 0:
             self.go_on(p)
         else:
             self.spinning[p] = self.left[p] = 0

@@ -2,7 +2,8 @@ cimport cython
 from scheduler.coscheduling.core.dynamic_priority cimport DynamicPriority
 from sil.world.processes.core.pending_events cimport PendingEvents
 
-cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NO_PROCESS, RUNNABLE, TICK, WAKEUP_GRANULARITY
+cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NEVER, NO_PROCESS, RUNNABLE, SECOND, TICK
+cdef long WAKEUP_GRANULARITY
 cdef double NICE_0
 cdef Py_ssize_t MIN_SIZE
 
@@ -12,10 +13,11 @@ cdef class SharedCpus:
     cdef readonly PendingEvents events
     cdef const double[::1] weights
     cdef readonly long[::1] current, last, cached, since, version, ran, first, idle, overhead
+    cdef readonly long[::1] n_reserved, by_deadline, renewal
     cdef readonly double[::1] least_virtual
     cdef public double[::1] share, virtual
     cdef public long[::1] node, kind, next, state, stopped, nice, counter, left, debt, spinning, spin_left
-    cdef public long[::1] used, spun, place
+    cdef public long[::1] used, spun, place, every, granted, budget, due
     cpdef void make_room(self) except *
     @cython.locals(p=long)
     cpdef long add(self, long node, long kind, long nice, long state) except -1
@@ -24,6 +26,8 @@ cdef class SharedCpus:
     cpdef void reuse(self, long p) except *
     cpdef void set_nice(self, long p, long nice) except *
     cpdef void set_quantum_share(self, long p, double share) except *
+    @cython.locals(n=long)
+    cpdef void reserve(self, long p, double share, double period_s) except *
     @cython.locals(n=long)
     cpdef void stop(self, long p) except *
     cpdef void resume(self, long p) except *
@@ -45,8 +49,11 @@ cdef class SharedCpus:
     cpdef long packets(self, long p) noexcept
     @cython.locals(lead=double)
     cdef bint preempts(self, long p, long now_runs) noexcept
-    @cython.locals(p=long)
+    @cython.locals(p=long, left=long)
     cdef long quantum_left(self, long n) noexcept
+    cdef void renew(self, long p) noexcept
+    @cython.locals(best=long, p=long)
+    cdef long pick_by_deadline(self, long n) noexcept
     @cython.locals(quantum=long)
     cdef long base_quantum(self, long p) noexcept
     @cython.locals(ticks=long)

@@ -16,9 +16,11 @@ from sil.world.processes.core.codes import (
     LATENCY,
     LATENCY_TASKS,
     MIN_GRANULARITY,
+    NEVER,
     NICE_0,
     NO_PROCESS,
     RUNNABLE,
+    SECOND,
     TICK,
     WAKEUP_GRANULARITY,
     WEIGHTS,
@@ -27,7 +29,7 @@ from sil.world.processes.core.pending_events import PendingEvents
 
 _OF_PROCESSES = (
     *("node", "kind", "next", "state", "stopped", "nice", "counter", "left", "debt", "spinning", "spin_left"),
-    *("used", "spun", "place", "share", "virtual"),
+    *("used", "spun", "place", "share", "virtual", "every", "granted", "budget", "due"),
 )
 
 
@@ -45,10 +47,13 @@ class SharedCpus:
     counter + 20 - nice runs (goodness); when all ready ones have used theirs, all get half of what they have
     left and a new base quantum. It preempts when another wakes up with a larger sum. Or CFS: the process with
     the least virtual run time runs, for a share of 6 ms by its weight. The use of the CPU is accounted for
-    exactly, not by samples at the ticks of a timer.
+    exactly, not by samples at the ticks of a timer. A process with a reservation comes first while it has a
+    `budget`, which is `granted` anew for each of its periods; of several, the one that is `due` first. When
+    it is used up, it is one of the others until its period ends. Switches cost no budget.
 
     Sources: kernel/sched.c of Linux 2.4.18 (schedule, goodness, reschedule_idle); kernel/sched/fair.c of
-    Linux 5 (sched_slice, place_entity, wakeup_preempt_entity).
+    Linux 5 (sched_slice, place_entity, wakeup_preempt_entity); Liu and Layland, "Scheduling algorithms for
+    multiprogramming in a hard-real-time environment", JACM 20 (1973), section 7 (earliest deadline first).
     """
 
     def __init__(self, n_nodes: int, policy: int, costs: tuple[int, int], dynamic: DynamicPriority) -> None:
@@ -60,6 +65,7 @@ class SharedCpus:
         self.since, self.version, self.ran = integers(n_nodes), integers(n_nodes), integers(n_nodes)
         self.first, self.idle, self.overhead = nones(n_nodes), integers(n_nodes), integers(n_nodes)
         self.least_virtual = floats(n_nodes)
+        self.n_reserved, self.by_deadline, self.renewal = (integers(n_nodes) for _ in range(3))
         self.spare, self.n_rows = NO_PROCESS, 0
         n = MIN_SIZE
         self.node, self.kind, self.next, self.state = integers(n), integers(n), integers(n), integers(n)
@@ -67,6 +73,7 @@ class SharedCpus:
         self.left, self.debt, self.spinning, self.spin_left = (integers(n) for _ in range(4))
         self.used, self.spun, self.place = integers(n), integers(n), integers(n)
         self.share, self.virtual = floats(n), floats(n)
+        self.every, self.granted, self.budget, self.due = (integers(n) for _ in range(4))
 
     def make_room(self) -> None:
         grow(self, _OF_PROCESSES, 2 * self.n_rows)
@@ -86,6 +93,7 @@ class SharedCpus:
         self.node[p], self.kind[p], self.nice[p], self.state[p] = node, kind, nice, state
         self.next[p], self.first[node] = self.first[node], p
         self.stopped[p] = self.left[p] = self.debt[p] = self.spinning[p] = self.used[p] = self.spun[p] = 0
+        self.granted[p] = self.budget[p] = 0
         self.share[p], self.virtual[p] = 1.0, self.least_virtual[node]
         self.counter[p] = self.base_quantum(p)
         return p
@@ -95,6 +103,8 @@ class SharedCpus:
         n, x = self.node[p], self.first[self.node[p]]
         self.account(n)
         self.state[p] = GONE
+        if self.granted[p] > 0:
+            self.n_reserved[n] -= 1
         if x == p:
             self.first[n] = self.next[p]
         else:
@@ -122,6 +132,17 @@ class SharedCpus:
         self.account(self.node[p])
         self.share[p] = share
         self.reconsider(self.node[p])
+
+    def reserve(self, p: int, share: float, period_s: float) -> None:
+        """Let a process that has none have a reservation, whose first period begins now."""
+        n = self.node[p]
+        self.account(n)
+        self.every[p] = int(period_s * SECOND)
+        self.granted[p] = self.budget[p] = max(1, int(share * period_s * SECOND))
+        self.due[p] = self.now + self.every[p]
+        self.n_reserved[n] += 1
+        if self.deciding != n:
+            self.schedule(n)
 
     def stop(self, p: int) -> None:
         n = self.node[p]
@@ -164,6 +185,7 @@ class SharedCpus:
         else:
             self.left[p] -= elapsed - paid
             self.used[p] += elapsed - paid
+        self.budget[p] = max(0, self.budget[p] - elapsed + paid)
 
     def plan(self, n: int) -> None:
         """Set the time at which the CPU has to be looked at again."""
@@ -196,7 +218,10 @@ class SharedCpus:
         """A process gets the CPU."""
 
     def schedule(self, n: int) -> None:
-        p = self.pick_fair(n) if self.policy == CFS else self.pick_by_epochs(n)
+        p = self.pick_by_deadline(n) if self.n_reserved[n] > 0 else NO_PROCESS
+        self.by_deadline[n] = p != NO_PROCESS
+        if p == NO_PROCESS:
+            p = self.pick_fair(n) if self.policy == CFS else self.pick_by_epochs(n)
         if p != self.current[n] or self.quantum_left(n) <= 0:
             self.ran[n] = 0
         self.current[n] = p
@@ -219,6 +244,9 @@ class SharedCpus:
         self.account(n)
         self.entered += 1
         self.place[p] = self.entered
+        if self.granted[p] > 0:
+            self.renew(p)
+            self.budget[p] = max(1, self.budget[p])  # it may take what it has waited for
         now_runs = self.current[n]
         if self.policy == CFS:
             self.virtual[p] = max(self.virtual[p], self.least(n, p) - 0.5 * LATENCY)
@@ -231,7 +259,7 @@ class SharedCpus:
 
     def reconsider(self, n: int) -> None:
         """Shares of time depend on which processes are ready."""
-        if self.policy == CFS and self.deciding != n:
+        if (self.policy == CFS or self.n_reserved[n] > 0) and self.deciding != n:
             self.plan(n)
 
     def runs(self, p: int) -> bool:
@@ -243,6 +271,10 @@ class SharedCpus:
 
     def preempts(self, p: int, now_runs: int) -> bool:
         """Whether a process that wakes up preempts the one that runs."""
+        if self.by_deadline[self.node[p]]:
+            return self.budget[p] > 0 and self.due[p] < self.due[now_runs]
+        if self.budget[p] > 0:
+            return True
         if self.policy == CFS:
             lead = self.rank(now_runs) - self.rank(p)
             return lead > WAKEUP_GRANULARITY * NICE_0 / self.weight(p)
@@ -252,7 +284,33 @@ class SharedCpus:
         p = self.current[n]
         if p == NO_PROCESS:
             return 0
-        return self.slice_of(n, p) - self.ran[n] if self.policy == CFS else self.counter[p]
+        if self.by_deadline[n]:
+            left = self.budget[p]
+        else:
+            left = self.slice_of(n, p) - self.ran[n] if self.policy == CFS else self.counter[p]
+        return min(left, self.renewal[n] - self.now) if self.n_reserved[n] > 0 else left
+
+    # -- reservations --------------------------------------------------------------------------------------
+
+    def renew(self, p: int) -> None:
+        """The budget of a process whose period is over is granted again: until the end of the current one."""
+        if self.now >= self.due[p]:
+            self.due[p] = self.now + self.every[p] - (self.now - self.due[p]) % self.every[p]
+            self.budget[p] = self.granted[p]
+
+    def pick_by_deadline(self, n: int) -> int:
+        """The process with a budget whose period ends first, if one is ready; of equals the one that runs."""
+        best, p = NO_PROCESS, self.first[n]
+        self.renewal[n] = NEVER
+        while p != NO_PROCESS:
+            if self.granted[p] > 0 and self.runs(p):
+                self.renew(p)
+                if self.budget[p] == 0:
+                    self.renewal[n] = min(self.renewal[n], self.due[p])
+                elif best == NO_PROCESS or self.due[p] < self.due[best] + (p == self.current[n]):
+                    best = p
+            p = self.next[p]
+        return best
 
     # -- epochs --------------------------------------------------------------------------------------------
 
