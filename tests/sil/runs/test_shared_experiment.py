@@ -540,6 +540,29 @@ def test_unrecorded_predictions_round_trip_through_the_csv_file(tmp_path: Path) 
 
 
 def test_the_built_in_experiments_on_shared_nodes_are_valid() -> None:
-    for name in ("shared-nodes", "promised-limits", "coscheduled-nodes"):
+    for name in ("shared-nodes", "promised-limits", "coscheduled-nodes", "periodic-jobs"):
         experiment = experiment_file.read_experiment(files.built_in("experiments")[name])
         assert experiment.shared_nodes is not None
+
+
+@pytest.mark.long
+def test_in_the_built_in_experiment_reservations_keep_periods_that_are_missed_without(tmp_path: Path) -> None:
+    """As documented: the kernel keeps nine tenths of what is missed otherwise, user space more than half."""
+    comparison = run(files.built_in("experiments")["periodic-jobs"], tmp_path / "out")
+    missed = [comparison.rows(k, "loras(selection=first_fit)")["missed_periods"].mean() for k in range(4)]
+    none, kernel, none_either, user_space = (float(str(share)) for share in missed)
+    assert kernel < 0.1 * none
+    assert user_space < 0.5 * none_either
+
+
+@pytest.mark.parametrize(
+    ("periodic", "says"),
+    [
+        ("talk = { period_s = 1.0, share = 0.5 }", "a task of 'talk' uses 0.4 of a CPU in isolation"),
+        ("walk = { period_s = 1.0, share = 0.5 }", "the site has no job class 'walk' for time-shared nodes"),
+        ("talk = { period_s = 0.0, share = 0.3 }", "period_s"),
+    ],
+)
+def test_a_period_that_cannot_be_is_refused_with_its_place(periodic: str, says: str, tmp_path: Path) -> None:
+    text = f'{EXPERIMENT}sharing = "detailed"\n[shared_nodes.in_detail.periodic]\n{periodic}\n'
+    assert says in refusal(written(tmp_path, text))
