@@ -15,7 +15,7 @@ from scipy import stats
 from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.jobs import failed_job_table, job_table, write_jobs_csv
-from sil.outcome.metrics import DETAILS, METRICS, run_metrics
+from sil.outcome.metrics import DETAILS, METRICS, OF_PERIODS, run_metrics
 from sil.outcome.paired import skewed_interval
 from sil.outcome.statistics import Interval, Sample, interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, RunTables
@@ -111,6 +111,7 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "missed_share": 50.0,
             "mean_tardiness": 4.5,
             "max_tardiness": 9.0,
+            **dict.fromkeys(metric.key for metric in OF_PERIODS),
             "refused_share": 0.0,
             "failed_share": None,
             "interrupted_runs": 1.0,
