@@ -13,7 +13,7 @@ from scheduler.ports import Clock
 MIN_NICE, MAX_NICE = -20, 19
 
 
-class Reservation(NamedTuple):
+class ReservedShare(NamedTuple):
     """A process is to have this share of the CPU in each period."""
 
     share: float
@@ -33,7 +33,7 @@ class ParallelProcess(NamedTuple):
     cpu_s: float
     memory_mb: float
     packets: int
-    reserved: Reservation | None = None
+    reserved: ReservedShare | None = None
 
 
 class Topic(StrEnum):

@@ -9,7 +9,7 @@ from math import inf
 import numpy as np
 
 from scheduler.coscheduling.daemon import Daemon
-from scheduler.coscheduling.ports import DaemonPorts, ParallelProcess, PeerEvent, Reservation
+from scheduler.coscheduling.ports import DaemonPorts, ParallelProcess, PeerEvent, ReservedShare
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.time_shared.social_contract import OS_MEMORY_MB, sum_in_order
 from sil.world.actual_runtimes import RandomStreams
@@ -39,7 +39,7 @@ class ProcessesOfRun:
     number: int
     job: int
     processes: list[int]
-    reserved: Reservation | None
+    reserved: ReservedShare | None
     n_stopped: int = 0
     has_ended: bool = False
 

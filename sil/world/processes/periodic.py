@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from scheduler.coscheduling.ports import Reservation
+from scheduler.coscheduling.ports import ReservedShare
 from scheduler.model import Job
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.social_contract import Requirement
@@ -21,8 +21,8 @@ class Periodic(NamedTuple):
     reserved: bool
 
     @property
-    def reservation(self) -> Reservation | None:
-        return Reservation(self.share, self.period_s) if self.reserved else None
+    def reservation(self) -> ReservedShare | None:
+        return ReservedShare(self.share, self.period_s) if self.reserved else None
 
     def n_periods(self, exe_s: float, cpu: float) -> int:
         """The periods of a job that takes `exe_s` in isolation, and uses `cpu` of a CPU then."""

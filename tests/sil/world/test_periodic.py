@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.coscheduling.daemon import Coscheduler
-from scheduler.coscheduling.ports import Reservation
+from scheduler.coscheduling.ports import ReservedShare
 from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.social_contract import Requirement, SocialContract
@@ -168,5 +168,5 @@ def test_a_job_waits_for_nodes_whose_reservations_leave_room_and_is_refused_wher
 
 
 def test_what_is_reserved_is_what_the_job_asks_for() -> None:
-    assert Periodic(0.5, 0.3, True).reservation == Reservation(0.3, 0.5)
+    assert Periodic(0.5, 0.3, True).reservation == ReservedShare(0.3, 0.5)
     assert Periodic(0.5, 0.3, False).reservation is None
