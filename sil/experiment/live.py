@@ -42,6 +42,7 @@ WORKS_LIVE: tuple[tuple[str, tuple[object, ...]], ...] = (
     ("in_detail.cpu_scheduler", ("cfs",)),
     ("in_detail.spin_s", (0.0,)),
     ("in_detail.paging", (0.0,)),
+    ("in_detail.periodic", ({},)),
 )
 """The values of settings of shared_nodes that a computer can have."""
 MAX_THINKS = 4096

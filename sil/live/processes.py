@@ -86,6 +86,9 @@ class RealProcesses:
     def set_quantum_share(self, process: int, share: float) -> None:
         raise NotImplementedError  # not reached: a live coscheduler is in user space
 
+    def reserve(self, process: int, share: float, period_s: float) -> None:
+        raise NotImplementedError  # not reached, either
+
     def stop(self, process: int) -> None:
         with suppress(psutil.NoSuchProcess):
             psutil.Process(process).suspend()

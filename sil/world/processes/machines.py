@@ -291,6 +291,7 @@ class NodePorts:
     def __init__(self, node: int, machines: ProcessMachines, messages: Messages) -> None:
         self._node, self._machines, self._messages = node, machines, messages
         self.set_quantum_share = machines.programs.set_quantum_share
+        self.reserve = machines.programs.reserve
 
     @property
     def now_s(self) -> float:
