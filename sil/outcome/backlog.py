@@ -185,7 +185,7 @@ def backlog_metrics(facts: pl.DataFrame, spans: pl.DataFrame, description: RunDe
     schema: Schema = {**{name: facts.schema[name] for name in RUN}, **dict.fromkeys(OF_A_BACKLOG, pl.Float64)}
     is_down = (facts["event"] == Fact.MACHINE_DOWN).any()
     has_nodes = bool(description.node_cores)
-    if description.shared_cluster is not None or not (has_nodes or (is_down and not description.cores)):
+    if description.shared_cluster is not None or not (has_nodes or is_down):
         return pl.DataFrame(schema=schema)
     capacities = np.array(description.node_cores or [1] * description.n_machines, np.int64)
     of_runs = facts.partition_by(RUN, as_dict=True)

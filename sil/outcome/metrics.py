@@ -369,7 +369,7 @@ def why_absent(description: RunDescription) -> Iterator[tuple[Metric, str]]:
     if description.shared_cluster is not None:
         no_queue = "runs share the nodes, and occupy no processors"
     for m in DETAILS[:-1]:
-        yield m, "the trace is of an older version" if description.cores else no_queue
+        yield m, "no job ran to its end" if description.cores else no_queue
     yield DETAILS[-1], no_queue if description.shared_cluster is not None else "nothing was down"
 
 

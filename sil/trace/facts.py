@@ -240,7 +240,7 @@ class RunDescription:
     """The cores of all nodes of partitions."""
     gpus: int = 0
     node_cores: tuple[int, ...] = ()
-    """The cores of each node of partitions; unknown in traces of older versions."""
+    """The cores of each node of partitions."""
     bounded_slowdown_threshold_s: float = 10.0
     cluster_schedulers: tuple[str, ...] = ()
     """The schedulers of the clusters, if each of several has its own, and is the resource of its runs."""
