@@ -49,7 +49,7 @@ def plan(
 ) -> PlanAnswers:
     """Answer a purchasing question, with the results of the command `sil plan`.
 
-    * `plan`: a plan file, or the name of a built-in one ("five-offers", "gpu-nodes").
+    * `plan`: a plan file, or the name of a built-in one ("five-offers", "gpu-nodes", "join-two-sites").
     * `schedulers`: as for `replay`; by default those of the file.
     * `site`: a database with the site, like "site.db" or "site.db#NAME", instead of that of the file.
     * `validation`: the folder of a `sil validate` at the site.

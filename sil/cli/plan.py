@@ -31,7 +31,7 @@ def plan(
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
     retirement.
 
-    * `plan_file`: A plan file, or the name of a built-in one (five-offers, gpu-nodes).
+    * `plan_file`: A plan file, or the name of a built-in one (five-offers, gpu-nodes, join-two-sites).
 
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.

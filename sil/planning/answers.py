@@ -261,16 +261,16 @@ def answer_questions(prepared: Prepared, runs: Runner, watch: Watch) -> Answers:
     if site is None:
         return found
     today = site.scenario(AS_IT_IS)
-    in_use = today.in_use
+    in_use, changes = today.in_use, [option for option in prepared.offers if option.changes]
     queues = () if in_use.has_nodes else in_use.queues  # on nodes, no job is bound before it starts
     return replace(
         found,
         site=site.name,
         down=in_use.down,
         binding=tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT),
-        without_effect=(*idle_parts(site, prepared.offers), *found.without_effect),
+        without_effect=(*idle_parts(site, changes), *found.without_effect),
         model=today.model.get("nodes", ()),
-        added=tuple(added_nodes(site, prepared.offers)),
+        added=tuple(added_nodes(site, changes)),
         log=in_use.log,
     )
 

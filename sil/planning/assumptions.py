@@ -14,6 +14,7 @@ from sil.planning.ranking import OptionRanking
 from sil.planning.recommendation import listed, share_text
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, RefusedShares
 from sil.planning.verdicts import PairVerdict
+from sil.settings.experiment_file import WorkloadTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.replays import Estimates
 from sil.workload.job_log import JobLog
@@ -107,7 +108,13 @@ def _forecast(answers: Answers) -> str:
             f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.n_parts} consecutive parts; "
             "jobs before and after each are replayed, too, and not measured"
         )
-    workload = plan.forecast
+    if plan.clusters:
+        texts = [f"at {x.name}, {_drawn(plan, x.workload or plan.forecast)}" for x in plan.clusters]
+        return ". ".join(texts)
+    return _drawn(plan, plan.forecast)
+
+
+def _drawn(plan: Plan, workload: WorkloadTable) -> str:
     mix = (
         ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes equally"
     )

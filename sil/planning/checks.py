@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from scheduler import UserError
 from scheduler.messages import counted, plural
 from scheduler.node_request import Node, Request
 from sil.outcome.metrics import OF_GPUS, OF_REQUESTED
@@ -49,6 +50,8 @@ def mistakes(
             site.in_use(option)
         except InapplicableChange as error:
             yield ("offers", k, "changes", error.place), str(error)
+        except UserError as error:
+            yield from ((("offers", k, "scheduler"), line) for line in str(error).splitlines())
     for k, option in enumerate(policies):
         try:
             site.in_use(option)
@@ -72,6 +75,10 @@ def _of_goal(k: int, goal: GoalTable, today: Scenario) -> Mistakes:
             if name is not None and name not in known:
                 kind, there = key.replace("_", " "), ", ".join(known)
                 yield ("goals", k, key), f"no job of {kind} '{name}' ever arrives; there are {there}"
+    clusters = [table.name for table in today.experiment.clusters]
+    if goal.cluster is not None and goal.cluster not in clusters:
+        there = f"the plan has {', '.join(clusters) or 'no [[clusters]]'}"
+        yield ("goals", k, "cluster"), f"the goal is of the cluster '{goal.cluster}', and {there}"
     if goal.metric in OF_GPUS and not today.model.get("gpus"):
         yield ("goals", k, "metric"), f"{metric} the site has no GPUs; choose another metric"
     if goal.metric in [m.key for m in OF_REQUESTED] and not has_nodes:

@@ -85,8 +85,12 @@ def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand]
     if log is not None:
         span_s = inf if scenario.weeks is None else n_weeks(log) * WEEK_S
         return list(_observed(log.within(span_s), span_s / scenario.load, scenario.cluster, len(kinds)))
-    per_s = rates(scenario.experiment.drawn, scenario.in_use)
-    return None if per_s is None else list(_drawn(scenario, kinds, per_s))
+    found: list[Demand] = []
+    for table in scenario.workloads:
+        if (per_s := rates(table, scenario.in_use)) is None:
+            return None
+        found += _drawn(scenario, table, kinds, per_s)
+    return found
 
 
 def _observed(log: JobLog, span_s: float, cluster: SiteNodes, n_kinds: int) -> Iterator[Demand]:
@@ -107,10 +111,10 @@ def _observed(log: JobLog, span_s: float, cluster: SiteNodes, n_kinds: int) -> I
 
 
 def _drawn(
-    scenario: NodesScenario, kinds: Sequence[AlikeNodes], per_s: Mapping[str, float]
+    scenario: NodesScenario, table: WorkloadTable, kinds: Sequence[AlikeNodes], per_s: Mapping[str, float]
 ) -> Iterator[Demand]:
     in_use = scenario.in_use
-    jobs, mean = expected_times(scenario.experiment.drawn, in_use, per_s)
+    jobs, mean = expected_times(table, in_use, per_s)
     expected = RuntimesOnNodes(mean, in_use.layout.slots.first, Variation(), np.zeros(len(jobs)))
     run_s: dict[str, list[list[float]]] = {name: [] for name in per_s}
     for job in jobs:

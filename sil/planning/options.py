@@ -29,6 +29,8 @@ class Option:
     processors: int = 0
     policy: Files = ()
     """That of the plan if it is empty."""
+    schedulers: tuple[str, ...] = ()
+    """Under which several clusters are joined; none: they are as today."""
 
 
 AS_IT_IS = Option("as it is")
@@ -59,6 +61,7 @@ def bought(plan: Plan, counts: Counts) -> Option:
         cost(plan, counts),
         tuple(k for k, _, n in units for _ in range(n)),
         sum(n * (offer.processors or 0) for _, offer, n in units),
+        schedulers=tuple(offer.scheduler for _, offer, _ in units if offer.scheduler is not None),
     )
 
 

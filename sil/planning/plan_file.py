@@ -13,8 +13,10 @@ from sil.outcome.metrics import GPU_UTILISATION, OF_GPUS, PLAN_METRICS, UTILISAT
 from sil.settings.experiment_file import (
     Experiment,
     Files,
+    MemberTable,
     NodesTable,
     RunSettings,
+    TransfersTable,
     WorkloadTable,
     changed_keys,
     check_one_workload,
@@ -36,13 +38,14 @@ else:
 
 
 class GoalTable(Table):
-    """What to improve: a metric of all jobs, or of those of a class or a queue. On nodes without queues of
-    their own, the queue of a job is its `partition`."""
+    """What to improve: a metric of all jobs, or of those of a class, a queue, or submitted at one of several
+    clusters. On nodes without queues of their own, the queue of a job is its `partition`."""
 
     metric: MetricName = "mean_turnaround"
     job_class: str | None = None
     queue: str | None = None
     partition: str | None = None
+    cluster: str | None = None
 
     @model_validator(mode="after")
     def _is_of_one_queue(self) -> GoalTable:
@@ -56,8 +59,8 @@ class GoalTable(Table):
 
     @property
     def of(self) -> tuple[str, ...]:
-        """The class and the queue of its jobs, as far as these are given."""
-        return tuple(part for part in (self.job_class, self.in_queue) if part)
+        """The class, the queue and the cluster of its jobs, as far as these are given."""
+        return tuple(part for part in (self.job_class, self.in_queue, self.cluster) if part)
 
     @property
     def in_queue(self) -> str | None:
@@ -74,6 +77,7 @@ class GoalTable(Table):
         of = f" of {self.job_class}" if self.job_class else ""
         where = f" in queue {self.queue}" if self.queue else ""
         where += f" in partition {self.partition}" if self.partition else ""
+        where += f" submitted at {self.cluster}" if self.cluster else ""
         return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 
@@ -84,14 +88,16 @@ PARTS = 20
 
 class OfferTable(Table):
     """Something that can be bought, up to `limit` times: changes of a site (clusters are numbered from the
-    second unit on), or more processors for the machine of a log.
+    second unit on), or more processors for the machine of a log; or what joins several clusters.
 
+    * `scheduler`: A policy of a meta-scheduler over them, or a scheduler of all their nodes as one site.
     * `running_cost`: Each year.
     """
 
     name: str = Field(min_length=1)
     changes: tuple[Notional, ...] = ()
     processors: Count | None = None
+    scheduler: str | None = None
     price: Positive
     running_cost: NotNegative = 0.0
     limit: Annotated[int, Field(ge=1, le=MAX_UNITS, strict=True)] = 1
@@ -163,6 +169,9 @@ WITHOUT_EFFECT_ON_OBSERVED_JOBS = ("run_times", "nodes.time_limits")
 class Plan(RunSettings):
     """A plan, as in its file.
 
+    * `clusters`: Several clusters; then offers join them, and `schedulers` are what sends jobs to them today:
+      `home`, if nothing does.
+    * `transfers`: Between clusters.
     * `years`: For which running costs are added to the price.
     * `indifference`: Share of the first goal as it is today; smaller differences count as none.
     * `warm_up_jobs`: The first jobs, which are not measured because the site begins empty.
@@ -175,6 +184,8 @@ class Plan(RunSettings):
     history: HistoryTable | None = None
     log: PlanLogTable | None = None
     nodes: NodesTable = NodesTable()
+    clusters: tuple[MemberTable, ...] = ()
+    transfers: TransfersTable = TransfersTable()
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
     policies: tuple[PolicyTable, ...] = ()
@@ -205,8 +216,14 @@ class Plan(RunSettings):
         needed, other, hint = "processors", "changes", "; a log for the nodes of a site needs 'site'"
         if self.is_on_site:
             needed, other, hint = other, needed, ', as changes = ["2 x MACHINE-CLASS"]'
+        if self.clusters:
+            needed, hint = "scheduler", ", which joins the clusters"
+            tables = ("history", "log", "policies", "retire", "policy", "events")
+            given = [key for key in tables if getattr(self, key)]
+            yield from (f"{key} is not for several clusters; leave it out" for key in given)
+        others = {other, "changes", "processors", "scheduler"} - {needed}
         for k, offer in enumerate(self.offers):
-            if not getattr(offer, needed) or getattr(offer, other):
+            if not getattr(offer, needed) or any(getattr(offer, key) for key in others):
                 needs = f"needs '{needed}' with this forecast, and no '{other}'"
                 yield f"offers[{k}] ('{offer.name}') {needs}{hint}"
         if (log := self.log_on_machine) is None:
@@ -331,7 +348,7 @@ class Plan(RunSettings):
     def experiment(self, notional: tuple[Any, ...], policy: Files = ()) -> Experiment:
         """The experiment of this plan on a changed site, or under another policy. A history of jobs must have
         been read."""
-        names = [*RunSettings.model_fields, "name", "site", "nodes", "workload"]
+        names = [*RunSettings.model_fields, "name", "site", "nodes", "workload", "clusters", "transfers"]
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.workload is None and self.log is not None:
             settings["log"] = LogTable(**{key: getattr(self.log, key) for key in LogTable.model_fields})

@@ -106,7 +106,7 @@ class OptionRun:
 
 def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
     """The jobs to which a goal applies."""
-    for column, name in (("job_class", goal.job_class), ("queue", goal.in_queue)):
+    for column, name in (("job_class", goal.job_class), ("queue", goal.in_queue), ("home", goal.cluster)):
         if name is not None:
             jobs = jobs.filter(pl.col(column) == name)
     return jobs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -11,9 +12,11 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
+from scheduler import UserError
 from scheduler.messages import plural
 from scheduler.model import Job
 from scheduler.node_request import Request
+from scheduler.rules import Kind
 from sil.experiment.provenance import code_under_test, fingerprint
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import bounded_slowdown, job_table, run_table, with_gpus
@@ -24,9 +27,11 @@ from sil.planning.plan_file import Plan, PlanLogTable
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
 from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.on_log import Replay
+from sil.runs.one_site import OneSite
 from sil.runs.scenario import Scenario, scenario_of
+from sil.runs.several_clusters import SeveralClusters
 from sil.runs.simulation import PRINTED, RunKey
-from sil.runs.under_test import Find, UnderTest, resolve, schedulers_for_logs
+from sil.runs.under_test import Find, InProcess, UnderTest, resolve, schedulers_for_logs
 from sil.settings.experiment_file import Files
 from sil.settings.files import code_and_data, named, paths
 from sil.site.logs import read_log, under_policy
@@ -64,8 +69,10 @@ class OnSite:
         return self._scenario(option)[0]
 
     def _scenario(self, option: Option) -> tuple[Scenario, str]:
-        key = repr([option.policy, *(change.model_dump_json() for change in option.changes)])
-        if key not in self._made:
+        key = repr([option.policy, option.schedulers, *(x.model_dump_json() for x in option.changes)])
+        if key not in self._made and option.schedulers:
+            self._made[key] = self._joined(option)
+        elif key not in self._made:
             experiment = self.plan.experiment(option.changes, option.policy)
             with TemporaryDirectory() as folder:
                 in_use = self._source.with_changes(experiment).snapshot(Path(folder) / "site.db")
@@ -73,8 +80,23 @@ class OnSite:
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
 
+    def _joined(self, option: Option) -> tuple[Scenario, str]:
+        """The clusters under another meta-scheduler, or as one site."""
+        if len(option.schedulers) > 1:
+            raise InapplicableChange("clusters are joined under one scheduler")
+        (name,), (today, mark) = option.schedulers, self._scenario(AS_IT_IS)
+        assert isinstance(today, SeveralClusters)
+        under_test = self._find(name)
+        if isinstance(under_test, InProcess) and under_test.spec.kind is Kind.CLUSTERS:
+            experiment = today.experiment.model_copy(update={"schedulers": (name,)})
+            scenario: Scenario = scenario_of(experiment, today.in_use, self._find)
+        else:
+            scenario = OneSite.joined(today, name, self._find)
+        return scenario, mark + fingerprint(scenario)
+
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
         scenario, mark = self._scenario(option)
+        scheduler = (*option.schedulers, scheduler)[0]
         log, refusals = scenario.in_use.log, None
         if isinstance(scenario, NodesScenario):
             refusals = partial(refused_shares, scenario.at(0, replication))
@@ -94,9 +116,25 @@ class OnSite:
     def load(self, option: Option) -> Load | None:
         """The load with an option; None if all jobs are submitted at the beginning."""
         scenario, today = self.scenario(option), self.scenario(AS_IT_IS)
-        if isinstance(scenario, NodesScenario) and isinstance(today, NodesScenario):
-            return load_on_nodes(scenario, today)
+        if isinstance(scenario, SeveralClusters):
+            return self._load_of(scenario)
+        if isinstance(scenario, NodesScenario):
+            return load_on_nodes(scenario, today if isinstance(today, NodesScenario) else scenario)
         return load(scenario.experiment.drawn, scenario.in_use)
+
+    def _load_of(self, apart: SeveralClusters) -> Load | None:
+        """The highest load of the clusters, if jobs stay at home, else that of all; None if it is not known,
+        since nodes are time-shared or cannot be one site."""
+        members: list[Scenario] = [*apart.members.values()]
+        if "home" not in apart.experiment.schedulers:
+            one = Option("one site", schedulers=(apart.experiment.clusters[0].scheduler,))
+            try:
+                members = [self.scenario(one)]
+            except UserError:
+                return None
+        found = [load_on_nodes(x, x) for x in members if isinstance(x, NodesScenario)]
+        known = [load for load in found if load is not None]
+        return max(known, key=lambda load: load.rho, default=None)
 
     def notes_on(self, option: Option) -> Iterable[str]:
         """What of the policy and the events is not modelled."""
@@ -148,7 +186,22 @@ def _on_site(plan: Plan, scenario: Scenario, run: RunKey, attempt: Attempt = FIR
     # Jobs are numbered in order of arrival, those of a log from 1.
     first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
     measured = jobs.filter(pl.col("job_id") >= first + plan.warm_up_jobs)
+    of_home = _homes(scenario, run.replication)
+    if of_home is not None:
+        jobs, measured = (each.join(of_home, on="job_id", how="left") for each in (jobs, measured))
     return Simulated(facts, runs, jobs, measured)
+
+
+def _homes(scenario: Scenario, replication: int) -> pl.DataFrame | None:
+    """The cluster where each job is submitted, if there are several."""
+    apart = scenario.apart if isinstance(scenario, OneSite) else scenario
+    if not isinstance(apart, SeveralClusters):
+        return None
+    _, at = replace(apart, replication=replication).arriving()
+    homes = {job: name for name, here in zip(apart.members, at, strict=True) for job in here}
+    return pl.DataFrame(
+        {"job_id": [*homes], "home": [*homes.values()]}, {"job_id": pl.Int64, "home": pl.String}
+    )
 
 
 def refused_shares(scenario: NodesScenario, refused: Collection[int]) -> dict[str, Shares]:

@@ -24,6 +24,7 @@ from sil.runs.node_events import changes_of, notes_for, unable
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm
+from sil.settings.experiment_file import WorkloadTable
 from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
@@ -88,6 +89,11 @@ class NodesScenario(Scenario):
 
     def site(self) -> SiteModel:
         return _Nodes(self)
+
+    @property
+    def workloads(self) -> Sequence[WorkloadTable]:
+        """What the jobs are drawn from."""
+        return [self.experiment.drawn]
 
     def arriving(self) -> Arriving:
         """The jobs of the log or of the past, else jobs drawn at random."""
