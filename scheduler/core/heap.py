@@ -35,6 +35,17 @@ class Heap:
             x = up
         self.items[x] = item
 
+    def remove(self, item: int) -> None:
+        """Take an item out that is there. O(n)."""
+        x = 0
+        while self.items[x] != item:
+            x += 1
+        while x > 0:
+            self.items[x] = self.items[(x - 1) >> 1]
+            x = (x - 1) >> 1
+        self.items[0] = item
+        self.pop()
+
     def pop(self) -> int:
         """Take the first out."""
         self.n -= 1

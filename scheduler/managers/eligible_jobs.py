@@ -16,6 +16,7 @@ from scheduler.ports import (
     RunEnded,
     RunLost,
     RunPreempted,
+    RunReleased,
     SuspendingDispatcher,
     TimePassed,
 )
@@ -30,6 +31,9 @@ def never(why: str) -> str:
 def cancelled(why: str) -> str:
     """Why a job does not run that was cancelled while it waited, maybe since it was not eligible."""
     return f"it was cancelled while it waited{f' ({why})' if why else ''}"
+
+
+CANCELLED = "it was cancelled while it ran"
 
 
 class TellingDispatcher(SuspendingDispatcher, Protocol):
@@ -61,7 +65,7 @@ class EligibleJobs(ManagerDecorator):
         """The jobs that have arrived and are not over."""
         self._job_of: dict[RunId, JobId] = {}
         self._run_of: dict[JobId, RunId] = {}
-        self._cancelled: set[RunId] = set()
+        self._cancelled, self._ending = set[RunId](), set[RunId]()
         self._manager = make(self)
 
     @property
@@ -113,7 +117,11 @@ class EligibleJobs(ManagerDecorator):
                 self._cancelled.discard(run)
                 self._manager.handle(RunEnded(run, now_s, failed=True))
                 self._over(self._ended(run), completed=False)
+            case RunReleased(run):
+                self._ending.add(run)  # it is too late to stop it
+                self._manager.handle(notice)
             case RunEnded(run, _, failed):
+                self._ending.discard(run)
                 self._manager.handle(notice)
                 self._over(self._ended(run), completed=not failed and not notice.exit_code)
             case RunPreempted(run) | RunLost(run):
@@ -141,12 +149,14 @@ class EligibleJobs(ManagerDecorator):
 
     def _act(self, job: JobId, act: Act) -> None:
         run = self._run_of.get(job)
-        if run is not None and act in ("cancel", "requeue"):
+        if run is not None:
+            if act not in ("cancel", "requeue") or run in self._ending | self._cancelled:
+                return
             self._orders.preempt(run)
             if act == "cancel":
                 self._cancelled.add(run)
-                self._orders.give_up(job, "it was cancelled while it ran")
-        elif run is None and act != "requeue" and job in self._jobs:
+                self._orders.give_up(job, CANCELLED)
+        elif act != "requeue" and job in self._jobs:
             why = self._eligibility.why_not(job)
             if self._eligibility.act(job, act, self._clock.now_s):
                 self._manager.handle(JobActedOn(job, act))

@@ -68,7 +68,7 @@ class PolicyOfLog:
         """When each job of a replay starts first and ends, at least those that are `wanted`; not a number if
         it never does."""
         jobs = replay.log.jobs
-        if compiled is not None:
+        if compiled is not None and not compiled.may_interrupt:
             start_s = compiled.starts(jobs, wanted)
             return start_s, start_s + jobs["run_s"].to_numpy()
         facts = replay.facts(self.scheduler, Path(os.devnull)).select("event", "job", "time_s")

@@ -38,8 +38,8 @@ from sil.world.core.jobs import RigidJobs
 from sil.world.core.loop import Loop
 from sil.world.core.on_nodes import LoopOnNodes, queue_on_nodes
 from sil.world.core.tables import JobNames, decisions_table, facts_table
-from sil.world.events import Order
-from sil.world.failures import TimedNotice, as_fact
+from sil.world.events import NodeNotice, Order, StateChange
+from sil.world.failures import Checkpoints, SavedWork, TimedChange, as_fact, in_order_of_time
 
 FEW = 128
 """The facts after which a run of which only some starts are wanted looks whether it may stop."""
@@ -74,14 +74,15 @@ class CompiledReplay:
     estimates: Estimates
     selection: str = "first_fit"
     """The node selection, for nodes that differ."""
-    changes: Sequence[TimedNotice] = ()
-    """Drains and reservations, on nodes that differ."""
+    changes: Sequence[TimedChange] = ()
+    """Drains, outages and reservations, on nodes that differ."""
     columns: Sequence[str] = (*SCHEMA,)
     """The columns of a trace that facts have."""
     how: BackfillParameters | None = None
     """The parameters of Slurm's schedulers."""
     events: Events | None = None
     """What keeps jobs from the queue."""
+    checkpoints: Checkpoints | None = None
 
     @classmethod
     def of(
@@ -90,7 +91,7 @@ class CompiledReplay:
         scheduler: UnderTest,
         estimates: Estimates,
         order: Order,
-        changes: Sequence[TimedNotice] = (),
+        changes: Sequence[TimedChange] = (),
     ) -> CompiledReplay | str:
         """The replay under a scheduler; or why it cannot be compiled."""
         if not isinstance(scheduler, InProcess) or not scheduler.is_built_in or scheduler.has_own_queue:
@@ -118,8 +119,9 @@ class CompiledReplay:
         replay, names, claims = self._loop(prepared), prepared.names, prepared.claims
         queue = prepared.queue
         n_nodes = queue.free.n_nodes if isinstance(queue, IdenticalNodes) else queue.nodes.n_nodes
-        if self.changes:
-            names = replace(names, changes=[as_fact(change) for _, change in self.changes])
+        made = ((n, change) for n, (_, change) in enumerate(replay.changes))
+        facts_of = {n: as_fact(change) for n, change in made if isinstance(change, NodeNotice)}
+        names = replace(names, changes=facts_of)
         began_s = perf_counter()
         for facts, n_arrived in run_compiled(replay, CHUNK):
             wall_s = perf_counter() - began_s
@@ -130,9 +132,18 @@ class CompiledReplay:
             yield ReplayPart(facts_table(facts, names, run, self.columns), decisions, n_arrived)
             began_s = perf_counter()
 
+    @property
+    def may_interrupt(self) -> bool:
+        """Whether runs may be stopped or lost, by what is known before."""
+        acts = () if self.events is None else self.events.on_jobs
+        return any(each.act in ("cancel", "requeue") for each in acts) or any(
+            isinstance(change, StateChange) for _, change in self.changes
+        )
+
     def starts(self, arriving: pl.DataFrame, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """When each of these jobs starts, which are those of the log or others of the same site; not a number
-        for jobs that are refused or never start, and for those that start after all that are `wanted`."""
+        """When each of these jobs starts, of which no run is interrupted, and which are those of the log or
+        others of the same site; not a number for jobs that are refused or never start, and for those that
+        start after all that are `wanted`."""
         replay = self._loop(replace(self, log=replace(self.log, jobs=arriving))._prepared(arriving))
         found, left, why = np.full(len(arriving), nan), wanted.copy(), PAUSE
         while left.any() and why not in (ALL_ENDED, STUCK):
@@ -150,8 +161,10 @@ class CompiledReplay:
         if isinstance(queue, IdenticalNodes):
             replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
         else:
-            replay = LoopOnNodes(jobs, queue, *by, room, self.changes)
-        keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful)
+            replay = LoopOnNodes(jobs, queue, *by, room)
+        if self.checkpoints is not None:
+            replay.saved = SavedWork(self.checkpoints)
+        keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful, self.changes)
         return replay
 
     def _prepared(self, arriving: pl.DataFrame) -> CompiledLog:
@@ -161,15 +174,22 @@ class CompiledReplay:
 
 
 def keep_ineligible(
-    replay: Loop, events: Events | None, numbers: NDArray[np.int64], unsuccessful: Iterable[int]
+    replay: Loop,
+    events: Events | None,
+    numbers: NDArray[np.int64],
+    unsuccessful: Iterable[int],
+    changes: Sequence[TimedChange] = (),
 ) -> None:
-    """Keep jobs, which have these numbers in order of arrival, from the queue of a replay by events."""
+    """Keep jobs, which have these numbers in order of arrival, from the queue of a replay by events; nodes
+    change, too."""
     if events is None:
+        replay.will_change(changes)
         return
     place_of = {number: place for place, number in enumerate(numbers.tolist())}
     events = events.of_places(place_of)
     failed = frozenset(place_of[job] for job in unsuccessful if job in place_of)
-    replay.keep_from_queue(Eligibility(events.conditions, events.arrays), events.on_jobs, failed)
+    replay.keep_from_queue(Eligibility(events.conditions, events.arrays), failed)
+    replay.will_change([*in_order_of_time(changes, events.acts)])
 
 
 def _is_compiled(selection: str) -> bool:

@@ -15,7 +15,6 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
-from scheduler.ports import DrainChanged, ReservationMade
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
@@ -38,7 +37,7 @@ from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import JobLog
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import ORDERS, StateChange
-from sil.world.failures import Checkpoints, Hindrances, TimedChange, TimedNotice
+from sil.world.failures import Checkpoints, Hindrances, TimedChange
 from sil.world.harness import World
 from site_db.files.input_errors import given
 
@@ -200,15 +199,23 @@ class Replay(ReplaySettings):
         on_decisions: Callable[[pl.DataFrame], None] | None = None,
     ) -> None:
         """Replay the log; facts and decisions are passed on in parts, as rows of trace and timings."""
-        run = RunKey(0, 0, scheduler.label)
+        run, n_facts, n_decisions = RunKey(0, 0, scheduler.label), 0, 0
         if compiled is not None:
-            for chunk in compiled.chunks(self.arriving, run):
-                on_facts(chunk.facts)
-                if on_decisions is not None:
-                    on_decisions(of_run(chunk.decisions(), *run, TIMINGS_SCHEMA))
-                attempt.report(chunk.n_arrived)
-                self.log.pages.forget()
-            return
+            from sil.world.core.engine import Stuck  # the harness alone does not load it
+
+            try:
+                for chunk in compiled.chunks(self.arriving, run):
+                    on_facts(chunk.facts)
+                    n_facts += len(chunk.facts)
+                    if on_decisions is not None:
+                        on_decisions(of_run(decided := chunk.decisions(), *run, TIMINGS_SCHEMA))
+                        n_decisions += len(decided)
+                    attempt.report(chunk.n_arrived)
+                    self.log.pages.forget()
+                return
+            except Stuck:  # the harness, which notes the same facts again, finds out for what jobs wait
+                on_facts = _after(n_facts, on_facts)
+                on_decisions = on_decisions and _after(n_decisions, on_decisions)
         decisions: list[float] = []
 
         def pass_decisions() -> None:
@@ -276,10 +283,10 @@ class Replay(ReplaySettings):
         from sil.runs.compiled import CompiledReplay
 
         compiled = self._not_compiled or CompiledReplay.of(
-            self.log, scheduler, self.estimates, ORDERS[self.order], self._notices
+            self.log, scheduler, self.estimates, ORDERS[self.order], self.changes
         )
         if not isinstance(compiled, str):
-            return replace(compiled, events=self.eligibility)
+            return replace(compiled, events=self.eligibility, checkpoints=self.checkpoints)
         if is_auto:
             return None
         raise UserError(
@@ -293,13 +300,8 @@ class Replay(ReplaySettings):
             return "decisions that cost simulated time are not compiled"
         if self.reasons:
             return "reasons for waiting are not compiled"
-        if len(self._notices) < len(self.changes):
-            return "outages are not compiled"
-        if self.eligibility is not None:
-            if any(event.act in ("cancel", "requeue") for event in self.eligibility.on_jobs):
-                return "cancelled and requeued jobs are not compiled"
-            if not self.log.numbers_rise:
-                return "conditions of jobs that do not arrive in order of number are not compiled"
+        if self.eligibility is not None and not self.log.numbers_rise:
+            return "conditions of jobs that do not arrive in order of number are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
         longest_s = LONGEST_S
         for part in self.log.parts():
@@ -313,10 +315,10 @@ class Replay(ReplaySettings):
     def arriving(self) -> pl.DataFrame:
         """The jobs of the log, as they arrive in this order of events."""
         later_s, jobs = SUBMITTED_LATER_S.get(self.order), self.log.jobs
-        if (cost_s := self.checkpoint_cost_s) and self.checkpoint_interval_s is not None:
+        if (every := self.checkpoints) is not None and every.cost_s:
             times_s = pl.col("run_s", "estimate_s")  # as in `Checkpoints.run_s`
-            n = ((times_s / self.checkpoint_interval_s).ceil() - 1).clip(0)
-            jobs = jobs.with_columns(times_s + cost_s * n)
+            n = ((times_s / every.interval_s).ceil() - 1).clip(0)
+            jobs = jobs.with_columns(times_s + every.cost_s * n)
         return jobs if later_s is None else jobs.with_columns(pl.col("submit_s") + later_s)
 
     def steps(
@@ -333,13 +335,9 @@ class Replay(ReplaySettings):
         return () if self.log.cluster is None else changes_of(self.events, self.log.cluster)
 
     @property
-    def _notices(self) -> list[TimedNotice]:
-        """The changes of which the resource manager is told, and that hit no runs."""
-        return [
-            (at_s, change)
-            for at_s, change in self.changes
-            if isinstance(change, DrainChanged | ReservationMade)
-        ]
+    def checkpoints(self) -> Checkpoints | None:
+        interval_s = self.checkpoint_interval_s
+        return None if interval_s is None else Checkpoints(interval_s, self.checkpoint_cost_s)
 
     @cached_property
     def eligibility(self) -> Events | None:
@@ -350,9 +348,7 @@ class Replay(ReplaySettings):
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> SiteRun:
         machine = LoggedMachine(self, on_arrivals)
-        hindrances = None
-        if (interval_s := self.checkpoint_interval_s) is not None:
-            hindrances = Hindrances(checkpoints=Checkpoints(interval_s, self.checkpoint_cost_s))
+        hindrances = None if self.checkpoints is None else Hindrances(checkpoints=self.checkpoints)
         return SiteRun(machine, Disturbances(ORDERS[self.order], hindrances=hindrances), on_facts)
 
     def _managed(
@@ -375,6 +371,19 @@ class Replay(ReplaySettings):
         cells = [] if decisions is None else decisions
         asking = Supervision.of(table, run, host, simulation.world, cells, seed, cpu_time=None)
         return simulation.managed(scheduler, asking, printed)
+
+
+def _after(n: int, on_rows: Callable[[pl.DataFrame], None]) -> Callable[[pl.DataFrame], None]:
+    """Passes on the rows of tables that come after the first `n`."""
+
+    def take(table: pl.DataFrame) -> None:
+        nonlocal n
+        rest = table[n:]
+        n = max(n - len(table), 0)
+        if len(rest):
+            on_rows(rest)
+
+    return take
 
 
 class LoggedMachine(FreeNodesModel):

@@ -18,9 +18,9 @@ import polars as pl
 from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
 from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.eligible_jobs import EligibleJobs
-from scheduler.model import Job, JobId
+from scheduler.model import Job
 from scheduler.node_request import Node
-from scheduler.ports import JobActedOn, RuntimeEstimator
+from scheduler.ports import RuntimeEstimator
 from scheduler.resource_manager import Manager, Ports, RequeueLimit
 from sil.isolation.host import HERE, Host
 from sil.outcome.invariants.checker import Capacity, first_violation
@@ -140,6 +140,7 @@ class SiteRun:
         `events` if they do not take place in simulated time."""
         clock = clock or SimClock()
         events = EventQueue(disturbances.order) if events is None else events
+        acts = () if site.events is None else site.events.acts
         self.site = site
         self.disturbances = disturbances
         self.world = World(
@@ -149,7 +150,7 @@ class SiteRun:
             site.machines(events, disturbances.hindrances),
             SimMonitor(clock, disturbances.distortions),
             disturbances.rounds,
-            in_order_of_time(site.changes, _acts(site.events), disturbances.changes),
+            in_order_of_time(site.changes, acts, disturbances.changes),
             site.handlers,
             site.unsuccessful,
         )
@@ -231,11 +232,6 @@ class SiteRun:
                 world = self.site.slurm_world(self.ports, log.parent)
                 with managed_by(scheduler.program, world, dispatcher, guard) as slurm:
                     yield slurm
-
-
-def _acts(events: Events | None) -> Iterator[TimedChange]:
-    for at_s, job, act in () if events is None else events.on_jobs:
-        yield at_s, JobActedOn(JobId(job), act)
 
 
 class _Clairvoyant(UserEstimates):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
 from scheduler.messages import counted
-from scheduler.ports import Act
+from scheduler.model import JobId
+from scheduler.ports import Act, JobActedOn
 
 if TYPE_CHECKING:
     from sil.workload.job_log import JobLog
@@ -108,6 +109,11 @@ class Events:
             return None
         on_jobs = tuple(event._replace(at_s=event.at_s + later_s) for event in self.on_jobs)
         return replace(self, conditions=found, on_jobs=on_jobs)
+
+    @property
+    def acts(self) -> Iterator[tuple[float, JobActedOn]]:
+        """What is done with jobs, as notices."""
+        return ((at_s, JobActedOn(JobId(job), act)) for at_s, job, act in self.on_jobs)
 
     def of_places(self, place_of: Mapping[int, int]) -> Events:
         """What happens to jobs, and their conditions, with other numbers. Jobs without one have ended, and

@@ -17,7 +17,6 @@ from scheduler.ports import DrainChanged, JobActedOn
 from sil.trace.facts import Fact
 from sil.world.events import LocalChanged, NodeNotice, StateChange, Subject
 
-TimedNotice = tuple[float, NodeNotice]
 TimedChange = tuple[float, StateChange | LocalChanged | NodeNotice | JobActedOn]
 
 
@@ -136,13 +135,42 @@ class Checkpoints:
         return work_s + self.cost_s * max(ceil(work_s / self.interval_s) - 1, 0) if work_s < inf else inf
 
 
+class SavedWork:
+    """What jobs have saved in checkpoints. A job starts again from its last complete checkpoint; on machines
+    with another run time, from the same share of it."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self.checkpoints = checkpoints
+        self._active: dict[int, tuple[float, float, float, float]] = {}
+        """The seconds of a run; how many times as long it takes as usual; the seconds that its job had saved,
+        and of how many."""
+        self._saved: dict[int, tuple[float, float]] = {}
+
+    def saved_s(self, job: int, usual_s: float) -> float:
+        """What a job has saved of the seconds that it usually takes."""
+        saved_s, of_s = self._saved.get(job, (0.0, usual_s))
+        return saved_s if of_s == usual_s else saved_s * usual_s / of_s
+
+    def begin(self, run: int, run_s: float, slowness: float, saved_s: float, usual_s: float) -> None:
+        self._active[run] = run_s, slowness, saved_s, usual_s
+
+    def lost_s(self, run: int, job: int, left_s: float) -> float:
+        """The seconds since the last checkpoint of a run that is interrupted `left_s` before its end."""
+        run_s, slowness, saved_s, of_s = self._active.pop(run)
+        period_s, ran_s = self.checkpoints.interval_s + self.checkpoints.cost_s, run_s - left_s
+        n = ran_s // (period_s * slowness)
+        more, before = (saved_s + n * period_s, of_s), self._saved.get(job, (0.0, of_s))
+        if more[0] * before[1] > before[0] * of_s:  # an abandoned run may have saved more
+            self._saved[job] = more
+        return ran_s - n * period_s * slowness
+
+
 class Hindrances:
     """The slow machines, failing runs and checkpoints of one run of the harness. `most_s` is the time limit
     of a job, at which its runs end; usual run times include checkpoints.
 
     A run is as slow as the slowest of its machines when it starts. A run that is lost or preempted before it
-    would fail does not count as one that has failed. A job starts again from its last complete checkpoint; on
-    machines with another run time, from the same share of it."""
+    would fail does not count as one that has failed."""
 
     def __init__(
         self,
@@ -155,18 +183,14 @@ class Hindrances:
         self._failing = failing or {}
         self._most_s = most_s
         self.checkpoints = checkpoints
+        self._saved = None if checkpoints is None else SavedWork(checkpoints)
         self._failed: Counter[JobId] = Counter()
         self._will_fail: set[RunId] = set()
-        self._active: dict[RunId, tuple[float, float, float, float]] = {}
-        """The seconds of a run; how many times as long it takes as usual; the seconds that its job had saved,
-        and of how many."""
-        self._saved: dict[JobId, tuple[float, float]] = {}
 
     def run_s(self, order: DispatchOrder, usual_s: float, now_s: float) -> float:
         """Seconds until a run that starts now ends or fails; without hindrances, the whole job would end
         after `usual_s`."""
-        saved_s, of_s = self._saved.get(order.job.id, (0.0, usual_s))
-        saved_s = saved_s if of_s == usual_s else saved_s * usual_s / of_s
+        saved_s = 0.0 if self._saved is None else self._saved.saved_s(order.job.id, usual_s)
         run_s, slowness = usual_s - saved_s, 1.0
         if self._slow:
             slowness = self._slowness(order.machines, now_s)
@@ -175,22 +199,14 @@ class Hindrances:
         if fails is not None and self._failed[order.job.id] < fails.n:
             self._will_fail.add(order.run)
             run_s *= fails.after
-        if self.checkpoints is not None:
-            self._active[order.run] = run_s, slowness, saved_s, usual_s
+        if self._saved is not None:
+            self._saved.begin(order.run, run_s, slowness, saved_s, usual_s)
         return run_s
 
     def lost_s(self, order: DispatchOrder, left_s: float) -> float | None:
         """The seconds since the last checkpoint of a run that is interrupted `left_s` before its end; None
         without checkpoints."""
-        if self.checkpoints is None:
-            return None
-        run_s, slowness, saved_s, of_s = self._active.pop(order.run)
-        period_s, ran_s = self.checkpoints.interval_s + self.checkpoints.cost_s, run_s - left_s
-        n = ran_s // (period_s * slowness)
-        more, before = (saved_s + n * period_s, of_s), self._saved.get(order.job.id, (0.0, of_s))
-        if more[0] * before[1] > before[0] * of_s:  # an abandoned run may have saved more
-            self._saved[order.job.id] = more
-        return ran_s - n * period_s * slowness
+        return None if self._saved is None else self._saved.lost_s(order.run, order.job.id, left_s)
 
     def has_failed(self, run: RunId, job: JobId) -> bool:
         """Whether a run that has come to its end has failed."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import log1p
 
-ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END = range(6)
-"""Kinds of events."""
+ROUND, WAKE_UP, ARRIVAL, CHANGE, RELEASE, END, ACT, NEWS, STOP, GIVE_UP = range(10)
+"""Kinds of events; those from NEWS on follow others of the same instant."""
 
 ALL_ENDED, CHUNK, STUCK, PAUSE = range(4)
 """Why the loop returns."""
 
-ARRIVED, STARTED, ENDED, REFUSED, INELIGIBLE, ELIGIBLE, CHANGED = range(7)
+ARRIVED, STARTED, ENDED, REFUSED, INELIGIBLE, ELIGIBLE, PREEMPTED, LOST, DOWN, UP, CHANGED = range(11)
 """Codes of facts."""
 
 USER, ACTUAL, HISTORY = range(3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scheduler.ports import DrainChanged
+from scheduler.ports import DrainChanged, JobActedOn, MonitorNews, RunPreempted
 from sil.world.core.codes import ALL_ENDED, PAUSE, STUCK
 from sil.world.core.facts import Facts
 from sil.world.core.loop import Loop
-from sil.world.events import ArrivalDue, EndDue, Order, ReleaseDue, RoundDue, WakeUp
+from sil.world.events import ArrivalDue, EndDue, JobGivenUp, Order, ReleaseDue, RoundDue, WakeUp
 
 
 class Stuck(RuntimeError):
@@ -17,7 +17,8 @@ class Stuck(RuntimeError):
 
 def ranks(order: Order) -> list[int]:
     """The rank of each kind of event of the loop."""
-    return [order[kind] for kind in (RoundDue, WakeUp, ArrivalDue, DrainChanged, ReleaseDue, EndDue)]
+    kinds = RoundDue, WakeUp, ArrivalDue, DrainChanged, ReleaseDue, EndDue
+    return [order[kind] for kind in (*kinds, JobActedOn, MonitorNews, RunPreempted, JobGivenUp)]
 
 
 def run_compiled(replay: Loop, chunk: int) -> Iterator[tuple[Facts, int]]:

@@ -18,8 +18,7 @@ class LoopOnIdenticalNodes(Loop):
         Loop.__init__(self, jobs, nodes, ranks, by, room)
         self.nodes = nodes
 
-    def note_use(self, x: int) -> None:
-        slot = self.nodes.started[x]
+    def note_use(self, slot: int) -> None:
         first = self.nodes.first_interval[slot]
         for y in range(first, first + self.nodes.n_intervals[slot]):
             self.facts.hold(self.nodes.intervals[y, 0], self.nodes.intervals[y, 1], 0)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from math import inf
+from math import inf, nan
+from typing import Any
 
 import numpy as np
 
-from scheduler.core.arrays import integers, larger
+from scheduler.core.arrays import floats, integers, larger
 from scheduler.core.codes import CONSERVATIVE, NONE
 from scheduler.core.heap import Heap
 from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
 from scheduler.managers.eligibility import Eligibility
-from scheduler.managers.eligible_jobs import never
-from scheduler.ports import Act
+from scheduler.managers.eligible_jobs import CANCELLED, cancelled, never
+from scheduler.ports import JobActedOn
 from sil.world.core.codes import (
+    ACT,
     ACTUAL,
     ALL_ENDED,
     ARRIVAL,
@@ -25,19 +27,25 @@ from sil.world.core.codes import (
     ELIGIBLE,
     END,
     ENDED,
+    GIVE_UP,
     HISTORY,
     INELIGIBLE,
+    NEWS,
     PAUSE,
+    PREEMPTED,
     REFUSED,
     RELEASE,
     ROUND,
     STARTED,
+    STOP,
     STUCK,
     WAKE_UP,
 )
 from sil.world.core.facts import Facts
 from sil.world.core.jobs import RigidJobs
+from sil.world.failures import SavedWork, TimedChange
 from sil.world.harness import MAX_IDLE_ROUNDS, MIN_STEP_S
+from sil.world.machines.execution import MAX_STARTS_OF_A_JOB
 
 PAUSE_AFTER = 10_000_000
 """The number of steps, about one for each waiting job at each event, after which signals are handled: some
@@ -98,20 +106,28 @@ class Loop:
         self.releases_first = ranks[RELEASE] < ranks[END]
         self.first_released, self.n_released = 0, 0
         self.running, self.ended = Heap(256), integers(256)
-        self.next_change_s, self.eligible_s, self.act_s = inf, inf, inf
+        self.next_change_s, self.eligible_s, self.next_change = inf, inf, CHANGE
         self.eligibility: Eligibility | None = None
+        self.saved: SavedWork | None = None
+        self.n_due, self.stopped = integers(GIVE_UP + 1), list[int]()
+        self.since_s, self.n_requeued, self.is_hopeless = floats(self.n_jobs), dict[int, int](), False
 
-    def keep_from_queue(
-        self,
-        eligibility: Eligibility,
-        acts: Sequence[tuple[float, int, Act]],
-        unsuccessful: Container[int],
-    ) -> None:
-        """Jobs have to be eligible, and some are held or released: `acts` in order of time."""
-        self.eligibility, self.acts, self.unsuccessful = eligibility, acts, unsuccessful
-        self.n_acts, self.act_s = 0, acts[0][0] if acts else inf
+    def will_change(self, changes: Sequence[TimedChange]) -> None:
+        """What is done with nodes and jobs, in order of time."""
+        self.changes, self.n_changed = tuple(changes), -1
+        self.appoint_next_change()
+
+    def keep_from_queue(self, eligibility: Eligibility, unsuccessful: Container[int]) -> None:
+        """Jobs have to be eligible."""
+        self.eligibility, self.unsuccessful = eligibility, unsuccessful
         self.slot_of: dict[int, int] = {}
-        self.are_running: set[int] = set()
+        self.are_running, self.cancelled = set[int](), set[int]()
+
+    def appoint_next_change(self) -> None:
+        self.n_changed, self.next_change_s = self.n_changed + 1, inf
+        if self.n_changed < len(self.changes):
+            self.next_change_s, change = self.changes[self.n_changed]
+            self.next_change = ACT if isinstance(change, JobActedOn) else CHANGE
 
     def next_event(self) -> int:
         """The kind of the next event, whose time becomes now; infinite if there is none."""
@@ -121,11 +137,10 @@ class Loop:
             if other == WAKE_UP:
                 time_s = self.wake_up_s
             elif other == ARRIVAL:
-                time_s = self.act_s
                 if self.next_job < self.n_jobs:
-                    time_s = min(time_s, self.submit_s[self.next_job])
+                    time_s = self.submit_s[self.next_job]
             elif other == CHANGE:
-                time_s = self.next_change_s
+                time_s, other = self.next_change_s, self.next_change
             elif other == END and self.releases_first:
                 if self.n_released > 0:
                     time_s = self.now_s
@@ -133,11 +148,15 @@ class Loop:
                 time_s = self.running.first_key()
             if time_s < first_s or (time_s == first_s and self.rank[other] < self.rank[kind]):
                 kind, first_s = other, time_s
+        for other in range(NEWS, GIVE_UP + 1):
+            time_s = self.now_s if self.n_due[other] > 0 else inf
+            if time_s < first_s or (time_s == first_s and self.rank[other] < self.rank[kind]):
+                kind, first_s = other, time_s
         self.now_s = first_s
         return kind
 
-    def note_use(self, x: int) -> None:
-        """Add what the job in row x of `started` uses to the newest fact."""
+    def note_use(self, slot: int) -> None:
+        """Add what a run uses to the newest fact."""
 
     def carry_out(self, n_started: int) -> None:
         """Start the jobs of a decision."""
@@ -152,19 +171,67 @@ class Loop:
             slot = q.started[x]
             job = q.job[slot]
             facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
-            self.note_use(x)
-            self.running.push(slot, now_s + self.run_s[job], q.run[slot])
+            self.note_use(slot)
+            run_s = self.run_s[job] if self.saved is None else self.left_s(slot)
+            self.running.push(slot, now_s + run_s, q.run[slot])
             if self.eligibility is not None:
                 self.are_running.add(job)
                 self.eligibility.begin(job, now_s)
         self.admit()
 
+    def note_next(self, job: int) -> None:
+        """Tell the queue whose job arrives next."""
+
     def refuses(self, job: int) -> bool:
         """Whether a job that arrives is refused for what has been submitted before."""
         return False
 
-    def change(self) -> None:
-        """The next change of the nodes takes place."""
+    def change(self, change: Any) -> None:
+        """Nodes change."""
+
+    def changes_now(self) -> None:
+        """The next change takes place."""
+        change = self.changes[self.n_changed][1]
+        self.appoint_next_change()
+        if isinstance(change, JobActedOn):
+            self.act(change)
+        else:
+            self.change(change)
+
+    def read_news(self) -> None:
+        """Take in what monitors have seen of nodes."""
+
+    def left_s(self, slot: int) -> float:
+        """How long a run takes that begins with what its job has saved."""
+        assert self.saved is not None
+        job = self.queue.job[slot]
+        saved_s = self.saved.saved_s(job, self.run_s[job])
+        left_s: float = self.run_s[job] - saved_s
+        self.saved.begin(self.queue.run[slot], left_s, 1.0, saved_s, self.run_s[job])
+        return left_s
+
+    def lost_s(self, slot: int, left_s: float) -> float:
+        """The seconds since the last checkpoint of a run that is over; not a number without checkpoints."""
+        if self.saved is None:
+            return nan
+        return self.saved.lost_s(self.queue.run[slot], self.queue.job[slot], left_s)
+
+    def interrupt(self, slot: int, event: int) -> None:
+        """A run is stopped or lost, as this fact."""
+        self.running.remove(slot)
+        lost_s = self.lost_s(slot, self.running.keys[slot] - self.now_s)
+        self.facts.note(self.now_s, event, self.queue.job[slot], self.queue.run[slot], lost_s)
+
+    def wait_again(self, slot: int) -> None:
+        """The job of a run that was stopped or lost waits again."""
+        job = self.queue.job[slot]
+        self.queue.ended(slot, self.now_s)
+        self.n_requeued[job] = n = self.n_requeued.get(job, 0) + 1
+        self.is_hopeless = self.is_hopeless or n >= MAX_STARTS_OF_A_JOB
+        self.estimates.n_corrections[job] = 0
+        if self.eligibility is not None:
+            self.are_running.discard(job)
+        self.wait(job)
 
     def next_job_arrives(self) -> None:
         job = self.next_job
@@ -173,7 +240,7 @@ class Loop:
         self.facts.note(self.now_s, ARRIVED, job, 0, self.due_in_s[job])
         self.n_unfinished += 1
         if self.eligibility is None:
-            self.join_queue(job)
+            self.n_unfinished -= self.join_queue(job)
         else:
             self.arrives_under_conditions(job)
 
@@ -184,20 +251,25 @@ class Loop:
         if why:
             self.facts.say(self.now_s, INELIGIBLE, job, why)
         else:
-            self.join_queue(job)
+            self.n_unfinished -= self.join_queue(job)
         self.admit()
 
-    def join_queue(self, job: int) -> None:
-        """A job that is eligible joins the queue, or is refused."""
+    def join_queue(self, job: int) -> bool:
+        """A job that is eligible joins the queue, or is refused. Returns whether it is refused."""
         if self.refused[job] or self.refuses(job):
             self.facts.note(self.now_s, REFUSED, job, 0, 0.0)
-            self.n_unfinished -= 1
             if self.eligibility is not None:
                 self.eligibility.end(job, self.now_s, False)
-            return
+            return True
+        self.since_s[job] = self.now_s
+        self.wait(job)
+        return False
+
+    def wait(self, job: int) -> None:
         estimate_s = self.estimates.first_s(self.limit_s[job], self.run_s[job], self.user[job])
         self.queue.next_due_s = self.submit_s[job] + self.due_in_s[job]
-        slot = self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.now_s)
+        self.note_next(job)
+        slot = self.queue.arrived(job, self.size[job], self.kind[job], estimate_s, self.since_s[job])
         if self.eligibility is not None:
             self.slot_of[job] = slot
 
@@ -209,31 +281,62 @@ class Loop:
         while eligible:
             for job, waited_for in eligible:
                 self.facts.say(self.now_s, ELIGIBLE, job, waited_for)
-                self.join_queue(job)
+                self.n_due[GIVE_UP] += self.join_queue(job)
             eligible = self.eligibility.eligible()
         self.eligible_s = self.eligibility.next_s
 
-    def act(self) -> None:
-        """Hold or release a job, unless it runs or is over."""
-        _, job, what = self.acts[self.n_acts]
-        self.n_acts += 1
-        self.act_s = self.acts[self.n_acts][0] if self.n_acts < len(self.acts) else inf
-        eligibility = self.eligibility
-        if eligibility is None or job in self.are_running or not eligibility.is_there(job):
-            return
-        was_eligible = not eligibility.why_not(job)
-        if eligibility.act(job, what, self.now_s):
-            self.queue.withdraw(self.slot_of.pop(job))
-        if what == "hold" and was_eligible:
-            self.facts.say(self.now_s, INELIGIBLE, job, eligibility.why_not(job))
+    def act(self, acted: JobActedOn) -> None:
+        """Something is done with a job, unless it is over."""
+        (job, what), eligibility = acted, self.eligibility
+        assert eligibility is not None
+        if job in self.are_running:
+            self.act_on_run(self.slot_of[job], what)
+        elif what != "requeue" and eligibility.is_there(job):
+            why = eligibility.why_not(job)
+            if eligibility.act(job, what, self.now_s):
+                self.queue.withdraw(self.slot_of.pop(job))
+            if what == "cancel":
+                self.give_up(job, cancelled(why))
+            elif what == "hold" and not why:
+                self.facts.say(self.now_s, INELIGIBLE, job, eligibility.why_not(job))
         self.admit()
+
+    def act_on_run(self, slot: int, what: str) -> None:
+        """A run is cancelled or requeued: it is stopped, of which notice follows."""
+        job, is_ending = self.queue.job[slot], self.releases_first and self.running.keys[slot] <= self.now_s
+        if what not in ("cancel", "requeue") or is_ending or job in self.cancelled:
+            return
+        if slot not in self.stopped:
+            self.interrupt(slot, PREEMPTED)
+            self.note_use(slot)
+            self.stopped.append(slot)
+            self.n_due[STOP] += 1
+        if what == "cancel":
+            self.cancelled.add(job)
+            self.give_up(job, CANCELLED)
+
+    def has_stopped(self) -> None:
+        """Notice of a run that was stopped: its job waits again, unless it is cancelled."""
+        slot = self.stopped.pop(0)
+        self.n_due[STOP] -= 1
+        job, eligibility = self.queue.job[slot], self.eligibility
+        if eligibility is not None and job in self.cancelled:
+            self.are_running.discard(job)
+            self.queue.ended(slot, self.now_s)
+            eligibility.end(job, self.now_s, False)
+        else:
+            self.wait_again(slot)
+        self.admit()
+
+    def give_up(self, job: int, why: str) -> None:
+        self.facts.say(self.now_s, REFUSED, job, why)
+        self.n_due[GIVE_UP] += 1
 
     def dismiss(self) -> bool:
         """Give up the jobs that will never be eligible. Returns whether there are any."""
         dismissed = {} if self.eligibility is None else self.eligibility.dismiss()
         for job, why in dismissed.items():
-            self.facts.say(self.now_s, REFUSED, job, never(why))
-        self.n_unfinished -= len(dismissed)
+            self.give_up(job, never(why))
         self.eligible_s = inf
         return len(dismissed) > 0
 
@@ -253,10 +356,10 @@ class Loop:
         if n == 0:
             self.idle_since_s = self.now_s
         self.n_idle = n + 1
-        if n < MAX_IDLE_ROUNDS:
+        if n < MAX_IDLE_ROUNDS and not self.is_hopeless:
             return False
         may_go_on = self.next_job < self.n_jobs or self.running.n > 0
-        if may_go_on and self.now_s - self.idle_since_s >= n * MIN_STEP_S:
+        if may_go_on and not self.is_hopeless and self.now_s - self.idle_since_s >= n * MIN_STEP_S:
             self.n_idle = 0
             return False
         return True
@@ -272,12 +375,17 @@ class Loop:
             q.time_passed(now_s)
             self.admit()
         elif kind == ARRIVAL:
-            if self.next_job < self.n_jobs and self.submit_s[self.next_job] <= self.act_s:
-                self.next_job_arrives()
-            else:
-                self.act()
-        elif kind == CHANGE:
-            self.change()
+            self.next_job_arrives()
+        elif kind in (CHANGE, ACT):
+            self.changes_now()
+        elif kind == NEWS:
+            self.read_news()
+        elif kind == STOP:
+            self.has_stopped()
+        elif kind == GIVE_UP:
+            self.n_due[GIVE_UP] -= 1
+            self.n_unfinished -= 1
+            self.n_idle = 0
         elif kind == RELEASE:
             slot = self.running.pop()
             self.ended[(self.first_released + self.n_released) % self.ended.shape[0]] = slot
@@ -291,7 +399,7 @@ class Loop:
             else:
                 slot = self.running.pop()
             job = q.job[slot]
-            self.facts.note(now_s, ENDED, job, q.run[slot], 0.0)
+            self.facts.note(now_s, ENDED, job, q.run[slot], self.lost_s(slot, 0.0))
             self.n_unfinished -= 1
             self.n_idle = 0
             self.estimates.learn(self.user[job], now_s - q.began_s[slot])
@@ -310,6 +418,8 @@ class Loop:
             self.wakes_s, self.wake_up_s = wakes_s, max(wakes_s, self.now_s)
 
     def begin_round(self) -> None:
+        if self.n_due[NEWS] > 0:
+            self.read_news()
         self.round_s, self.round_is_due, self.queue.wants_round = inf, False, False
 
     def is_over(self) -> bool:

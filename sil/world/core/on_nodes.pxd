@@ -4,15 +4,16 @@ from sil.world.core.loop cimport Loop
 
 cdef long WHOLE, NONE
 cdef Py_ssize_t CORES
-cdef double inf
-cdef int CHANGED
+cdef int CHANGED, DOWN, LOST, NEWS, UP
 
 @cython.final
 cdef class LoopOnNodes(Loop):
     cdef readonly OnNodes nodes
     cdef const long[::1] claim
     cdef readonly dict limit_of
-    cdef tuple changes
-    cdef Py_ssize_t n_changed
-    @cython.locals(total=long)
-    cdef long whole_cores(self, Py_ssize_t begin, Py_ssize_t after) noexcept
+    cdef set down, drained
+    cdef list news
+    cdef void change_state(self, nodes, bint is_up) except *
+    cdef list runs_on(self, long node)
+    cdef void take_out(self, set out, long n, bint is_out) except *
+    cdef long whole(self, long total) noexcept

@@ -13,12 +13,23 @@ from scheduler.model import ON_NODES
 from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
 from sil.trace.held import lists, machines_of
 from sil.workload.job_log import user_names
-from sil.world.core.codes import ARRIVED, CHANGED, ENDED, REFUSED, STARTED
+from sil.world.core.codes import (
+    ARRIVED,
+    CHANGED,
+    DOWN,
+    ENDED,
+    LOST,
+    PREEMPTED,
+    REFUSED,
+    STARTED,
+    UP,
+)
 from sil.world.core.facts import Facts
 
 _FACTS = (
     *(Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED),
-    *(Fact.JOB_INELIGIBLE, Fact.JOB_ELIGIBLE),
+    *(Fact.JOB_INELIGIBLE, Fact.JOB_ELIGIBLE, Fact.RUN_PREEMPTED, Fact.RUN_LOST),
+    *(Fact.MACHINE_DOWN, Fact.MACHINE_UP),
 )
 _CODE_OF = np.array([*(CODES[fact] for fact in _FACTS), 0], np.uint8)
 """The code of a fact in a trace, by its code in the loop, of which the last is CHANGED."""
@@ -28,7 +39,7 @@ _CODE_OF = np.array([*(CODES[fact] for fact in _FACTS), 0], np.uint8)
 class JobNames:
     """Of each job in order of arrival: its number, the number of its user, of whom some have names, how many
     tasks; further columns of the fact that it arrives, each with one text for all or one for each; and why
-    jobs in some places are refused. Of changes of nodes, the facts and their details."""
+    jobs in some places are refused. Of some changes of nodes, the facts and their details."""
 
     job: NDArray[np.int64]
     user: NDArray[np.int64]
@@ -36,7 +47,7 @@ class JobNames:
     size: NDArray[np.int64]
     on_arrival: Mapping[str, str | pl.Series]
     refusals: Mapping[int, str] = field(default_factory=dict)
-    changes: Sequence[tuple[Fact, str]] = ()
+    changes: Mapping[int, tuple[Fact, str]] = field(default_factory=dict)
 
 
 def facts_table(
@@ -47,7 +58,8 @@ def facts_table(
     event, job = np.asarray(facts.event)[:n], np.asarray(facts.job)[:n]
     held_end, whole_cores = np.asarray(facts.held_end)[: n + 1], np.asarray(facts.whole_cores)[:n]
     held = np.asarray(facts.held)[: held_end[-1]]
-    codes, of_nodes, details = _CODE_OF[event], event == STARTED, dict(facts.texts)
+    codes, of_nodes = _CODE_OF[event], (event == STARTED) | (event == PREEMPTED)
+    details = dict(facts.texts)
     if names.changes and (at := np.flatnonzero(event == CHANGED)).size:
         of_nodes, changes = of_nodes | (event == CHANGED), np.asarray(facts.run)[at].tolist()
         codes[at] = [CODES[names.changes[x][0]] for x in changes]
@@ -64,7 +76,8 @@ def facts_table(
         }
     )
     arrived, started = pl.col("event") == ARRIVED, pl.col("event") == STARTED
-    has_run = started | (pl.col("event") == ENDED)
+    has_run = started | pl.col("event").is_in([ENDED, PREEMPTED, LOST])
+    may_expect = pl.col("event").is_in([ARRIVED, PREEMPTED, LOST]) & pl.col("expected_s").is_finite()
     users = user_names(rows.filter(arrived)["user"].unique(), names.users)
     columns: dict[str, pl.Expr] = {
         "point": pl.lit(point),
@@ -72,13 +85,13 @@ def facts_table(
         "scheduler": pl.lit(scheduler),
         "time_s": pl.lit(pl.Series(np.asarray(facts.time_s)[:n])),
         "event": pl.lit(pl.Series(codes)).cat.to(EVENTS),
-        "job": pl.when(pl.col("event") != CHANGED).then("job"),
+        "job": pl.when(~pl.col("event").is_in([DOWN, UP, CHANGED])).then("job"),
         "run": pl.when(has_run).then("run"),
-        "resource": pl.when(has_run).then(ON_NODES),
+        "resource": pl.when(has_run).then(ON_NODES).when(pl.col("event").is_in([DOWN, UP])).then("run"),
         "machines": lists("machines", held_end, held[:, :2], of_nodes),
         "user": _texts(pl.when(arrived).then("user"), users),
         "tasks": pl.when(arrived | started).then("tasks"),
-        "expected_s": pl.when(started | (arrived & pl.col("expected_s").is_finite())).then("expected_s"),
+        "expected_s": pl.when(started | may_expect).then("expected_s"),
     }
     if "detail" in names.on_arrival:  # jobs request parts of nodes
         columns["machines"] = lists("machines", *machines_of(held_end, held[:, 0]), of_nodes)

@@ -21,12 +21,13 @@ from sil.outcome.finished_jobs import jobs_in
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.log_events import Events, JobEvent
-from sil.settings.replays import Engine
+from sil.settings.replays import Engine, Estimates
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.swf import read_swf
 from tests.examples import up_to
+from tests.sil.runs.test_engines import facts_by
 from tests.sil.runs.test_engines_on_nodes import logs as logs_on_nodes
 
 Kind = DependencyKind
@@ -299,14 +300,18 @@ def in_order_of_number(log: JobLog) -> JobLog:
 
 @settings(max_examples=up_to(500, part=10))
 @given(
-    cases(("hold", "release")) | cases(("hold", "release"), logs_on_nodes().map(in_order_of_number)),
+    cases() | cases(any_logs=logs_on_nodes().map(in_order_of_number)),
     st.sampled_from(POLICIES),
     st.sampled_from(ORDERS),
+    st.sampled_from(Estimates),
+    st.sampled_from([None, 3.0]),
 )
-def test_both_engines_keep_the_same_jobs_from_the_queue(
-    case: tuple[JobLog, Events], scheduler: str, order: str
+def test_both_engines_keep_the_same_jobs_from_the_queue_and_stop_the_same_runs(
+    case: tuple[JobLog, Events], scheduler: str, order: str, estimates: Estimates, every_s: float | None
 ) -> None:
     log, events = case
-    replay = Replay(log, events=events, order=order, engine=Engine.COMPILED)
-    compiled = replay.facts(resolve(scheduler), Path(os.devnull))
-    assert compiled.equals(facts_of(log, events, scheduler, order))
+    replay = Replay(log, events=events, order=order, estimates=estimates, checkpoint_interval_s=every_s)
+    compiled, harness = (
+        facts_by(engine, replay, scheduler) for engine in Engine if engine is not Engine.AUTO
+    )
+    assert compiled.equals(harness)

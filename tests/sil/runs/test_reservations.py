@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import polars as pl
 import pytest
@@ -19,19 +19,21 @@ from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem, Plac
 from scheduler.model import NodeSchedule, Start
 from scheduler.node_request import Node, Partition, Request
 from scheduler.node_set import NodeSet
+from scheduler.ports import Act
 from scheduler.rules import AllOthers
 from sil.outcome.invariants.reservations import COLUMNS, KeptFromNodes
 from sil.runs.node_events import notes_on
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.events_file import events_in
-from sil.settings.log_events import Events, NodeEvent, NodesReserved, NodesUpdated
+from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated
 from sil.settings.replays import Engine
 from sil.settings.reservations_file import with_reservations
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.trace.held import intervals_in, request_of
 from sil.workload.job_log import JobLog, log_on_nodes
+from sil.world.events import ORDERS
 from sil.world.failures import as_fact
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.cluster import SiteNodes
@@ -146,10 +148,11 @@ def test_a_drained_node_takes_no_job_until_it_is_resumed_and_its_run_goes_on(
     assert ended["time_s"].to_list() == [100.0]
 
 
+@ENGINES
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-def test_an_outage_ends_runs_whose_jobs_run_again(scheduler: str) -> None:
+def test_an_outage_ends_runs_whose_jobs_run_again(scheduler: str, engine: Engine) -> None:
     down = NodesUpdated(10.0, "n1", "DOWN", "fire"), NodesUpdated(500.0, "n1", "RESUME")
-    facts = facts_of([Job(0, 100, 2)], scheduler, *down)
+    facts = facts_of([Job(0, 100, 2)], scheduler, *down, engine=engine)
     times = facts.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_ENDED]))
     assert times["time_s"].to_list() == [0.0, 10.0, 500.0, 600.0]
 
@@ -184,12 +187,11 @@ def cases(draw: st.DrawFn) -> Case:
         start_s = known_s + begins_s
         nodes_of = draw(which_nodes)
         on_nodes.append(NodesReserved(known_s, f"r{k}", start_s, start_s + takes_s, nodes_of, OF_ALL))
-    for _ in range(draw(st.integers(0, 2))):
-        drained_s, which_ = draw(times), draw(which_nodes)
-        on_nodes += [
-            NodesUpdated(drained_s, which_, "DRAIN", "fan"),
-            NodesUpdated(drained_s + draw(times) + 1.0, which_, "RESUME"),
-        ]
+    for _ in range(draw(st.integers(0, 4))):
+        out_s, which_ = draw(times), draw(which_nodes)
+        on_nodes.append(NodesUpdated(out_s, which_, draw(st.sampled_from(["DRAIN", "DOWN"])), "fan"))
+        if draw(st.integers(0, 9)):
+            on_nodes.append(NodesUpdated(out_s + draw(times), which_, "RESUME"))
     on_nodes.sort(key=lambda event: event.at_s)
     known = {event.name: event.at_s for event in on_nodes if isinstance(event, NodesReserved)}
     options = {}
@@ -197,22 +199,28 @@ def cases(draw: st.DrawFn) -> Case:
         name = draw(st.sampled_from(["", "", *sorted(known)]))
         if name and known[name] < arrival_s:
             options[int(number)] = {"reservation": name}
-    events = Events(tuple(on_nodes), options=options)
+    numbers = st.sampled_from(log.jobs["job"].to_list())
+    acts = st.lists(st.builds(JobEvent, times, numbers, st.sampled_from(get_args(Act))), max_size=3)
+    on_jobs = tuple(sorted(draw(acts), key=lambda event: event.at_s))
+    events = Events(tuple(on_nodes), on_jobs, options=options)
     return Case(with_reservations(log, events, Path("events.toml")), events)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=up_to(500, part=20), deadline=None)
-@given(case=cases())
+@given(case=cases(), order=st.sampled_from([*ORDERS]), every_s=st.sampled_from([None, 7.0]))
 def test_both_engines_write_the_same_trace_in_which_no_run_is_where_it_must_not_be(
-    scheduler: str, case: Case
+    scheduler: str, case: Case, order: str, every_s: float | None
 ) -> None:
     compiled, harness = (
-        Replay(case.log, events=case.events, engine=engine).facts(resolve(scheduler), Path("/dev/null"))
+        Replay(case.log, events=case.events, engine=engine, order=order, checkpoint_interval_s=every_s).facts(
+            resolve(scheduler), Path("/dev/null")
+        )
         for engine in (Engine.COMPILED, Engine.HARNESS)
     )
     assert compiled.equals(harness)
-    assert len(starts(compiled)) == len(case.log.jobs)
+    over = compiled.filter(pl.col("event").is_in([Fact.RUN_ENDED, Fact.JOB_REFUSED]))["job"].unique()
+    assert len(over) == len(case.log.jobs) or compiled["event"][-1] == Fact.FAULT
     recount(compiled, case.log)
 
 
@@ -220,8 +228,9 @@ def recount(facts: pl.DataFrame, log: JobLog) -> None:
     """Check each start against the drains and reservations that were known then."""
     estimates_s = dict(log.jobs.select("job", "estimate_s").iter_rows())
     requests, drained, made = dict[int, Request](), set[int](), dict[str, tuple[float, float, set[int]]]()
-    columns = facts["time_s"], facts["event"], facts["job"], facts["detail"], intervals_in(facts["machines"])
-    for time_s, event, job, detail, machines in zip(*columns, strict=True):
+    columns = [facts[name] for name in ("time_s", "event", "job", "detail", "resource")]
+    rows, down = zip(*columns, intervals_in(facts["machines"]), strict=True), set[int]()
+    for time_s, event, job, detail, machine, machines in rows:
         nodes = {n for first, last in machines or () for n in range(first, last + 1)}
         if event == Fact.NODES_DRAINED:
             drained |= nodes
@@ -230,10 +239,14 @@ def recount(facts: pl.DataFrame, log: JobLog) -> None:
         elif event == Fact.NODES_RESERVED:
             found = json.loads(detail)
             made[found["name"]] = found["start_s"], found["end_s"], nodes
+        elif event == Fact.MACHINE_DOWN:
+            down.add(machine)
+        elif event == Fact.MACHINE_UP:
+            down.discard(machine)
         elif event == Fact.JOB_ARRIVED:
             requests[job] = request_of(detail)
         elif event == Fact.RUN_STARTED:
-            assert not nodes & drained
+            assert not nodes & (drained | down)
             until_s, own = time_s + max(estimates_s[job], 1e-3), requests[job].reservation
             for name, (start_s, end_s, reserved) in made.items():
                 if name == own and time_s < end_s:
