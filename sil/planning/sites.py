@@ -132,9 +132,8 @@ class OnSite:
                 members = [self.scenario(one)]
             except UserError:
                 return None
-        found = [load_on_nodes(x, x) for x in members if isinstance(x, NodesScenario)]
-        known = [load for load in found if load is not None]
-        return max(known, key=lambda load: load.rho, default=None)
+        found = (load_on_nodes(x, x) for x in members if isinstance(x, NodesScenario))
+        return max(filter(None, found), key=lambda load: load.rho, default=None)
 
     def notes_on(self, option: Option) -> Iterable[str]:
         """What of the policy and the events is not modelled."""
@@ -179,6 +178,9 @@ class OnSite:
 def _on_site(plan: Plan, scenario: Scenario, run: RunKey, attempt: Attempt = FIRST) -> Simulated:
     facts = scenario.run(run, attempt=attempt).facts
     jobs = job_table(facts, scenario.in_use.site.n_machines, plan.bounded_slowdown_threshold_s)
+    apart = scenario.apart if isinstance(scenario, OneSite) else scenario
+    if isinstance(apart, SeveralClusters):
+        jobs = jobs.join(replace(apart, replication=run.replication).homes, on="job_id", how="left")
     runs = run_table(facts)
     if "requested_gpus" in jobs.columns:
         runs = with_gpus(runs, jobs)
@@ -186,22 +188,7 @@ def _on_site(plan: Plan, scenario: Scenario, run: RunKey, attempt: Attempt = FIR
     # Jobs are numbered in order of arrival, those of a log from 1.
     first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
     measured = jobs.filter(pl.col("job_id") >= first + plan.warm_up_jobs)
-    of_home = _homes(scenario, run.replication)
-    if of_home is not None:
-        jobs, measured = (each.join(of_home, on="job_id", how="left") for each in (jobs, measured))
     return Simulated(facts, runs, jobs, measured)
-
-
-def _homes(scenario: Scenario, replication: int) -> pl.DataFrame | None:
-    """The cluster where each job is submitted, if there are several."""
-    apart = scenario.apart if isinstance(scenario, OneSite) else scenario
-    if not isinstance(apart, SeveralClusters):
-        return None
-    _, at = replace(apart, replication=replication).arriving()
-    homes = {job: name for name, here in zip(apart.members, at, strict=True) for job in here}
-    return pl.DataFrame(
-        {"job_id": [*homes], "home": [*homes.values()]}, {"job_id": pl.Int64, "home": pl.String}
-    )
 
 
 def refused_shares(scenario: NodesScenario, refused: Collection[int]) -> dict[str, Shares]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from scheduler import UserError
 from scheduler.model import Job
@@ -16,17 +15,11 @@ from sil.runs.several_clusters import SeveralClusters
 from sil.runs.under_test import Find
 from sil.settings.experiment_file import TransfersTable, WorkloadTable
 from sil.site.site_in_use import SiteSource
-from site_db import store
-from site_db.site_file.importing import put_site
-from site_db.site_file.tables import (
-    JobClassTable,
-    MachineClassTable,
-    PartitionTable,
-    SiteFile,
-    SiteResourceTable,
-)
+from site_db.site_file.tables import SiteFile
 
-Named = TypeVar("Named", MachineClassTable, JobClassTable, PartitionTable)
+LEFT_OUT = {"description", "parallel_s", "parallel_commands", "preferred", "in_isolation"}
+"""What is said of job classes and does not matter on nodes of partitions."""
+OF_ALL = ("machine_classes", "partitions", "site_resources", "job_classes")
 
 
 @dataclass(frozen=True)
@@ -38,20 +31,14 @@ class OneSite(NodesScenario):
     @classmethod
     def joined(cls, apart: SeveralClusters, scheduler: str, find: Find) -> OneSite:
         """Raises UserError for clusters that cannot be one site, and DoesNotFit for the scheduler."""
-        members = apart.members.items()
-        if known := [name for name, member in members if member.in_use.statistics]:
-            why = f"the site of '{known[0]}' has a history of run times, which the others have not"
-            raise UserError(f"the clusters cannot be one site: {why}; name site files")
-        file = one_file({name: member.in_use.file for name, member in members})
+        file = one_file({name: member.in_use.file for name, member in apart.members.items()})
+        if known := [name for name, member in apart.members.items() if member.in_use.statistics]:
+            raise _cannot_be_one(f"the site of '{known[0]}' has a history of runs; name its site file")
         alone = {"clusters": (), "transfers": TransfersTable(), "schedulers": (scheduler,), "site": file.name}
         experiment = apart.experiment.model_copy(update=alone)
         with TemporaryDirectory() as folder:
-            database = store.replace(Path(folder) / "one.db")
-            with store.changing(database) as session:
-                put_site(session, file)
-            database.dispose()
-            address = store.parse_address(f"{folder}/one.db#{file.name}")
-            in_use = SiteSource(experiment, Path(folder), address).snapshot(Path(folder) / "site.db")
+            source = SiteSource(experiment, Path(folder), None, file=file)
+            in_use = source.snapshot(Path(folder) / "site.db")
         return replace(cls.of(experiment, in_use, find), apart=apart)
 
     @property
@@ -67,65 +54,36 @@ class OneSite(NodesScenario):
 def one_file(sites: Mapping[str, SiteFile]) -> SiteFile:
     """The nodes of the sites of several clusters as one site; partitions of one name become one, and a node
     is called like its cluster and itself. Raises UserError for what one name cannot mean at all of them."""
-    machines, partitions, resources = [], list[PartitionTable](), Counter[str]()
+    machines, tables = list[dict[str, Any]](), {kind: dict[str, dict[str, Any]]() for kind in OF_ALL}
     for cluster, file in sites.items():
         if not file.partitions:
-            raise UserError(
-                f"the cluster '{cluster}' cannot be part of one site: it has no nodes of partitions"
-            )
+            raise _cannot_be_one(f"'{cluster}' has no nodes of partitions")
         for group in file.machines:
-            names = _of(cluster, group.names)
-            machines.append(group.model_copy(update={"names": names, "interconnects": (), "switch": ""}))
-        for table in file.partitions:
-            partitions.append(table.model_copy(update={"nodes": _of(cluster, table.nodes)}))
-        resources.update({table.name: table.amount for table in file.site_resources})
-    first = next(iter(sites.values()))
-    classes = [table for file in sites.values() for table in file.machine_classes]
-    jobs = [_on_nodes(table) for file in sites.values() for table in file.job_classes]
-    return SiteFile(
-        name="-".join(sites),
-        machines=tuple(machines),
-        machine_classes=_merged("machine class", classes),
-        partitions=_merged("partition", partitions, "nodes"),
-        site_resources=tuple(SiteResourceTable(name=name, amount=n) for name, n in resources.items()),
-        job_classes=_merged("job class", jobs, "sequential_s"),
-        queues=first.queues,
-        users=first.users,
-        only_listed_users=first.only_listed_users,
-    )
+            here = {"names": [f"{cluster}-{name}" for name in group.names], "interconnects": [], "switch": ""}
+            machines.append(group.model_dump() | here)
+        for kind in OF_ALL:
+            for each in getattr(file, kind):
+                table = each.model_dump(exclude=LEFT_OUT)
+                if kind == "partitions":
+                    table["nodes"] = [f"{cluster}-{name}" for name in each.nodes]
+                before = tables[kind].setdefault(each.name, table)
+                if before is not table and not _join(before, table):
+                    what = f"'{each.name}' differs in {kind} of their sites"
+                    raise _cannot_be_one(f"{what}; rename one of them, or describe them alike")
+    first = next(iter(sites.values())).model_dump(include={"queues", "users", "only_listed_users"})
+    of_all = {kind: [*found.values()] for kind, found in tables.items()}
+    return SiteFile.model_validate({"name": "-".join(sites), "machines": machines, **of_all, **first})
 
 
-def _of(cluster: str, nodes: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{cluster}-{node}" for node in nodes)
+def _join(table: dict[str, Any], other: Mapping[str, Any]) -> bool:
+    """Add the nodes, amounts and times of another table of the same name. Returns whether all else agrees."""
+    for key in table.keys() & {"nodes", "amount"}:
+        table[key] += other[key]
+    times = other.get("sequential_s", {})
+    agrees = all(table["sequential_s"].setdefault(name, run_s) == run_s for name, run_s in times.items())
+    summed = {"nodes", "amount", "sequential_s"}
+    return agrees and all(table[key] == value for key, value in other.items() if key not in summed)
 
 
-def _on_nodes(table: JobClassTable) -> JobClassTable:
-    """The class without what is said of clusters, and of nodes that jobs share."""
-    nothing: dict[str, object] = {
-        "parallel_s": {},
-        "parallel_commands": {},
-        "preferred": (),
-        "in_isolation": (),
-    }
-    return table.model_copy(update={**nothing, "description": ""})
-
-
-def _merged(what: str, tables: Iterable[Named], key: str = "") -> tuple[Named, ...]:
-    """The tables of one name as one, with all that is listed under `key`; they say the same otherwise."""
-    found: dict[str, Named] = {}
-    for table in tables:
-        before = found.setdefault(table.name, table)
-        if before is table:
-            continue
-        both, differ = dict[str, Any](), False
-        if key:
-            one, other = getattr(before, key), getattr(table, key)
-            both = {key: {**one, **other} if isinstance(one, dict) else one + other}
-            differ = isinstance(one, dict) and both[key] != {**other, **one}
-        found[table.name] = before.model_copy(update=both)
-        if differ or found[table.name] != table.model_copy(update=both):
-            raise UserError(
-                f"the clusters cannot be one site: the {what} '{table.name}' differs between their sites; "
-                f"give the two different names, or describe them alike"
-            )
-    return tuple(found.values())
+def _cannot_be_one(why: str) -> UserError:
+    return UserError(f"the clusters cannot be one site: {why}")

@@ -59,9 +59,9 @@ class SeveralClusters(Scenario):
             alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
             if scenario.kind is Kind.MAPPING or scheduler.has_own_queue or len(alike) > 1:
                 why = (
-                    "each of several clusters has time-shared nodes, or nodes of partitions, the job classes"
+                    "clusters have the same job classes, nodes that are time-shared or of partitions, and a "
                 )
-                why += " of the others, and a scheduler that is no whole resource manager"
+                why += "scheduler that is no whole resource manager"
                 mistakes.append((place, named + why))
         return found, mistakes
 
@@ -78,23 +78,19 @@ class SeveralClusters(Scenario):
     def resources(self) -> ResourceNames:
         of_all = {cluster: member.resources for cluster, member in self.members.items()}
         names = [f"{cluster}/{name}" for cluster, of in of_all.items() for name in of.names]
-        classes = []
-        for cluster, of in of_all.items():
-            groups = self.members[cluster].in_use.file.machines
-            class_of = {name: group.machine_class for group in groups for name in group.names}
-            classes += [class_of[name] for name in of.names]
+        groups = [(k, group) for k, x in self.members.items() for group in x.in_use.file.machines]
+        class_of = {f"{k}/{name}": group.machine_class for k, group in groups for name in group.names}
         sites = ", ".join(dict.fromkeys(of.site for of in of_all.values()))
         shared = ", ".join(cluster for cluster, of in of_all.items() if of.time_shared_cluster)
-        return ResourceNames(sites, (*names, *of_all), shared or None, node_classes=tuple(classes))
+        classes = tuple(class_of[name] for name in names)
+        return ResourceNames(sites, (*names, *of_all), shared or None, node_classes=classes)
 
     @property
     def model(self) -> dict[str, Any]:
         models = [member.model for member in self.members.values()]
         nodes = dict.fromkeys(sentence for model in models for sentence in model.get("nodes", ()))
-        found = {
-            "nodes": tuple(nodes),
-            "cluster_schedulers": tuple(x.scheduler for x in self.experiment.clusters),
-        }
+        schedulers = tuple(each.scheduler for each in self.experiment.clusters)
+        found = {"nodes": tuple(nodes), "cluster_schedulers": schedulers}
         if not all(models):  # where nodes are time-shared, all count as whole nodes
             return found
         keys = ("cores", "gpus", "node_cores")
@@ -109,6 +105,14 @@ class SeveralClusters(Scenario):
         drawn.sort(key=lambda each: each[0].arrival_s)
         at = [{JobId(n) for n, (_, of) in enumerate(drawn) if of == k} for k in range(len(self.members))]
         return [job._replace(id=JobId(n)) for n, (job, _) in enumerate(drawn)], at
+
+    @property
+    def homes(self) -> pl.DataFrame:
+        """The cluster where each job is submitted."""
+        rows = [
+            (job, name) for name, here in zip(self.members, self.arriving()[1], strict=True) for job in here
+        ]
+        return pl.DataFrame(rows, {"job_id": pl.Int64, "home": pl.String}, orient="row")
 
     def _carry_out(self, run: RunKey, host: Host, log: Path = NO_FILE) -> RunTables:
         (jobs, at), decisions, clock = self.arriving(), list[float](), SimClock()

@@ -135,10 +135,11 @@ class SiteSource:
     """The source of an experiment's site: a site file, or a site in a database."""
 
     def __init__(
-        self, experiment: Experiment, folder: Path, address: Address | None, as_of: int | None = None
-    ) -> None:
-        """The site at `address`, with its statistics as of run `as_of` of its history (None = now); else the
-        experiment's own, whose relative path starts at `folder`.
+        self, experiment: Experiment, folder: Path, address: Address | None, as_of: int | None = None,
+        file: SiteFile | None = None,
+    ) -> None:  # fmt: skip
+        """The site at `address`, with its statistics as of run `as_of` of its history (None = now); else that
+        of `file`, or the experiment's own, whose relative path starts at `folder`.
 
         Raises InvalidFile where a site file is missing or wrong, UserError and DatabaseTrouble.
         """
@@ -150,8 +151,8 @@ class SiteSource:
         self._given: dict[str, _Given] = {}
         """What files and databases state, by the settings that name them."""
         if self._origin is None or address is None:
-            self._path = files.find(experiment.site, "sites", folder)
-            self._file = importing.read_site_file(self._path)
+            self._path = files.find(experiment.site, "sites", folder) if file is None else folder
+            self._file = file or importing.read_site_file(self._path)
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, sites.site_at(session, address)).as_file()

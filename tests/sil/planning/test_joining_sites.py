@@ -85,8 +85,8 @@ def test_one_site_has_the_nodes_of_all_and_one_partition_of_each_name(tmp_path: 
 @pytest.mark.parametrize(
     ("of_west", "says"),
     [
-        ({"run_s": 11.0}, "the job class 'small' differs between their sites"),
-        ({"limit_s": 90.0}, "the partition 'all' differs between their sites"),
+        ({"run_s": 11.0}, "'small' differs in job_classes of their sites"),
+        ({"limit_s": 90.0}, "'all' differs in partitions of their sites"),
     ],
 )
 def test_sites_that_mean_different_things_by_one_name_are_no_site(
