@@ -82,7 +82,7 @@ logs_on_nodes = st.tuples(
 )
 
 
-@settings(max_examples=up_to(200))
+@settings(max_examples=up_to(200, part=10))
 @given(logs | logs_on_nodes, st.sampled_from(Estimates), st.sampled_from(test_engines.ORDERS))
 def test_replays_are_equal_in_machine_code_and_plain_python(
     there: ProcessPoolExecutor, made: tuple[JobLog, str], estimates: Estimates, order: str
@@ -93,7 +93,7 @@ def test_replays_are_equal_in_machine_code_and_plain_python(
     assert facts(replay, scheduler).equals(plain.result())
 
 
-@settings(max_examples=up_to(200))
+@settings(max_examples=up_to(200, part=10))
 @given(st.integers(0, len(PAIRS) - 1), problems())
 def test_schedules_are_equal_in_machine_code_and_plain_python(
     there: ProcessPoolExecutor, number: int, problem: MappingProblem

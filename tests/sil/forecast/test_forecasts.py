@@ -180,7 +180,7 @@ def of_methods(run: KnownJobs, n: int, samples: int) -> dict[tuple[str, str], di
 
 
 def test_four_in_five_intervals_come_true_at_a_simulated_site() -> None:
-    of = of_methods(replayed(simulated_site(3_000, 7)), 120, 60)
+    of = of_methods(replayed(simulated_site(3_000, 7)), 120, 20)
     assert 0.7 <= of["forecast", "start"]["coverage"] <= 0.9
     assert of["forecast", "start"]["error_s"] < of["plan", "start"]["error_s"]
 

@@ -277,7 +277,7 @@ def test_a_valid_trace_is_clean_in_chunks_of_any_size(made: tuple[Capacity, list
     assert is_clean(facts, capacity, chunk)
 
 
-@settings(deadline=None, max_examples=up_to(5000, 20))
+@settings(deadline=None, max_examples=up_to(5000, 40))
 @given(spoilt_traces(), st.integers(1, 50))
 def test_a_trace_that_breaks_an_invariant_is_not_clean(made: tuple[Capacity, list[Row]], chunk: int) -> None:
     capacity, rows = made

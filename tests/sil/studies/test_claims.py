@@ -76,8 +76,8 @@ def test_most_is_not_reached_by_chance_where_one_case_is_missing() -> None:
 
 
 def test_a_clear_effect_is_still_found_among_many_cases() -> None:
-    assert simulated(some_positive, [2.0] + [0.0] * 44, 0.0)[Verdict.HOLDS] > 0.95
-    assert simulated(all_positive, [-2.0] + [2.0] * 44, 0.0)[Verdict.DOES_NOT_HOLD] > 0.95
+    assert simulated(some_positive, [2.0] + [0.0] * 19, 0.0)[Verdict.HOLDS] > 0.95
+    assert simulated(all_positive, [-2.0] + [2.0] * 19, 0.0)[Verdict.DOES_NOT_HOLD] > 0.95
 
 
 def test_parts_with_different_units_are_judged_as_one_rule() -> None:
