@@ -19,10 +19,11 @@ SHORTEST_S = 1e-3
 LAST_INDEX = 2**63 - 1
 """A job or machine index that comes after every other."""
 
-NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY = range(6)
-"""What a limit bounds: what runs now; the jobs that wait or run; the minutes that runs have left by their
-time limits; the minutes used so far, which decay: until they have reached it jobs start, or, safely, as long
-as what runs and the job that starts would not exceed it (of wall time, Slurm leaves out what runs)."""
+NODES, NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY = range(7)
+"""What a limit bounds: the nodes on which something runs; what runs now; the jobs that wait or run; the
+minutes that runs have left by their time limits; the minutes used so far, which decay: until they have
+reached it jobs start, or, safely, as long as what runs and the job that starts would not exceed it (of wall
+time, Slurm leaves out what runs)."""
 
 
 class QueueCodes(NamedTuple):

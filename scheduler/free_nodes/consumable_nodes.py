@@ -140,12 +140,14 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         self.queue.next_user = self._users.setdefault(job.user, len(self._users) - 1)
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
 
-    def within_limits(self, job: Job, request: Request) -> bool:
-        """Whether a job could start now, as far as the limits of the policy are concerned."""
+    def within_limits(self, job: Job, request: Request, nodes: Ints) -> bool:
+        """Whether a job could start now on some nodes, as far as the limits of the policy are concerned."""
         if self.claims is None:
             return True
         limits, claim = self.claims.service.limits, self.claims.of(Claimant.of(job), request, job.estimate_s)
-        return isinstance(claim, int) and limits.first_exceeded(claim, False) == NONE
+        if not isinstance(claim, int) or limits.first_exceeded(claim, False) != NONE:
+            return False
+        return limits.first_exceeded_on(claim, nodes, 0, len(nodes)) == NONE
 
     @property
     def reservations(self) -> list[ReservationMade]:

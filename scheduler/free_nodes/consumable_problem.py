@@ -7,13 +7,14 @@ identical nodes: the bookkeeping that one-pass algorithms share.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from scheduler.core.arrays import Flags, Ints
+from scheduler.core.codes import NODES
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
 from scheduler.messages import plural
@@ -115,7 +116,7 @@ class ConsumableNodesProblem(SchedulingProblem):
         """The priority of job i, and the limit for which it waits when these jobs have started."""
         standing = Standing(self.free_nodes)
         for start in starts:
-            standing.take(start.job)
+            standing.take(start.job, start.nodes)
         if self.free_nodes.queue.calendar.n or self.free_nodes.nodes.topology is not None:
             room = self.room()
             for start in starts:
@@ -135,7 +136,7 @@ class ConsumableNodesProblem(SchedulingProblem):
 
         def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
             kind, chunks = self.free_nodes.waiting.request_of(i)
-            if (limit := standing.limit(i)) is not None:
+            if (limit := standing.limit(i, nodes)) is not None:
                 return Violation(WITHIN_LIMITS, job.id, f"job {job.id} cannot start: {limit}")
             shut = self.free_nodes.in_the_way(i, self.now_s) if self.free_nodes.queue.calendar.n else {}
             if (n := next((n for n in nodes if n in shut), None)) is not None:
@@ -145,7 +146,7 @@ class ConsumableNodesProblem(SchedulingProblem):
                     f"{until_s:,.10g} s: there is {shut[n]}"
                 )
                 return Violation(OUTSIDE_RESERVATIONS, job.id, message)
-            standing.take(i)
+            standing.take(i, nodes)
             lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
             if lacking is not None:
                 return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
@@ -181,6 +182,8 @@ class Standing:
     def __init__(self, nodes: ConsumableNodes) -> None:
         self._waiting, self._of = nodes.waiting, nodes.claims
         self._started: defaultdict[int, float] = defaultdict(float)
+        self._nodes: defaultdict[int, set[int]] = defaultdict(set)
+        """By limit of nodes, those on which jobs start for which it does not count yet."""
 
     @property
     def keys(self) -> Ints:
@@ -188,13 +191,16 @@ class Standing:
         slots = self._waiting.slots
         return slots * 0 if self._of is None else slots
 
-    def limit(self, i: int) -> str | None:
-        """The limit for which job i has to wait, in Slurm's words and in figures; None if it does not."""
+    def limit(self, i: int, nodes: Iterable[int] = ()) -> str | None:
+        """The limit for which job i has to wait, on these nodes or without any on all, in Slurm's words and
+        in figures; None if it does not."""
         if self._of is None:
             return None
         limits = self._of.service.limits
         for limit, amount, _, binds in limits.table(limits.claim[self._waiting.slot_at(i)]):
-            started = self._started[limit]
+            started = self._started[limit] + len(self._nodes[limit])
+            if limits.bounds[limit] == NODES and (there := {*nodes}):
+                amount = len(self._new(limit, there) - self._nodes[limit])
             if binds and limits.exceeds(limit, started + amount):
                 used = limits.used[limit] + limits.past[limit] + started
                 reason, whose = self._of.reasons[limit]
@@ -212,12 +218,20 @@ class Standing:
         named = (f"{name.replace('_', ' ')} {value:,.0f}" for name, value in factors.items() if value)
         return f"priority {self._of.service.priority(slot):,} ({', '.join(named)}); "
 
-    def take(self, i: int) -> None:
-        """Count a job that starts."""
+    def _new(self, limit: int, nodes: Iterable[int]) -> set[int]:
+        """Those of the nodes that do not count yet for a limit of nodes."""
+        assert self._of is not None
+        on = np.asarray(self._of.service.limits.on)[limit]
+        return {n for n in nodes if not on[n]}
+
+    def take(self, i: int, nodes: Iterable[int]) -> None:
+        """Count a job that starts on some nodes."""
         if self._of is not None:
             limits = self._of.service.limits
             for limit, _, counted, _ in limits.table(limits.claim[self._waiting.slot_at(i)]):
                 self._started[limit] += counted
+                if limits.bounds[limit] == NODES:
+                    self._nodes[limit] |= self._new(limit, nodes)
 
 
 class ConsumableRoom:
@@ -289,7 +303,7 @@ class ConsumableRoom:
     def take(self, start: Start) -> None:
         """Take what a job that starts uses."""
         kind, _ = self._waiting.request_of(start.job)
-        self._standing.take(start.job)
+        self._standing.take(start.job, start.nodes)
         self._nodes.take(kind, rows_of(start.shares))
 
     def start(self, i: int) -> Start:
@@ -297,9 +311,9 @@ class ConsumableRoom:
             used = self._placement.place(*self._waiting.request_of(i))
         if used is None:
             raise ValueError(f"job {self._problem.jobs[i].id} does not fit: {self.sentence(i)}")
-        self._standing.take(i)
-        completion_s = self._problem.now_s + self._waiting.estimate_s(i)
-        return Start(i, NodeSet.of(set(used[:, NODE].tolist())), completion_s, shares_of(used))
+        nodes = NodeSet.of(set(used[:, NODE].tolist()))
+        self._standing.take(i, nodes)
+        return Start(i, nodes, self._problem.now_s + self._waiting.estimate_s(i), shares_of(used))
 
 
 class Placer:

@@ -223,7 +223,8 @@ class Displacement:
                 x = now.state.next_that_may_fit(without.state, *columns, x, end)
                 if x < end:
                     i = int(positions[x])
-                    is_within_limits = service.reached(waiting.slot_at(i)) == NONE
+                    slot, queue = waiting.slot_at(i), self._state.queue
+                    is_within_limits = service.reached(slot) == NONE and queue.has_nodes_left(slot)
                     if is_within_limits and waiting[i].id not in self._stops.jobs:
                         yield i, displaced
                 x += 1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.core.codes import NONE, NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY
+from scheduler.core.codes import NODES, NONE, NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY
 from scheduler.model import Job
 from scheduler.node_request import Node, Request
 from scheduler.priority.core.fair_share import FairShare
@@ -205,6 +205,7 @@ class Claims:
         self._how = how = policy.multifactor or Multifactor(period_s=86_400.0)
         age, fair_share = how.weights.age, how.weights.fair_share
         self.service = ByPolicy(self.shares.fair_share(how), age, how.max_age_s, fair_share)
+        self.service.limits.on = np.zeros((0, len(nodes)), np.int64)
         bounded = [
             x for each in (*policy.associations, *policy.qualities.values()) for x in vars(each).values()
         ]
@@ -308,7 +309,7 @@ class Claims:
         if row.what.endswith(_TO_RUN):
             return TO_RUN
         if not row.what.endswith(_MINUTES):
-            return SUBMITTED if row.what == _SUBMITTED else NOW
+            return {_SUBMITTED: SUBMITTED, "node": NODES}.get(row.what, NOW)
         if "safe" not in self.policy.enforces:
             return USED
         return WALL_SAFELY if row.what == _WALL else USED_SAFELY

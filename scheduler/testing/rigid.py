@@ -148,11 +148,14 @@ def running_first(
     """Start a job on the first nodes on which it fits. Returns the run; none if there are no such nodes."""
     assert job.request is not None
     kind, chunks = state.nodes.note_request(job.request), job.request.chunks
-    if not state.nodes.fits(kind, chunks) or not state.within_limits(job, job.request):
+    if not state.nodes.fits(kind, chunks):
         return {}
     used = state.nodes.divided(kind, chunks, state.nodes.where_fits(kind).tolist())
     assert used is not None
-    nodes = NodeSet.of(set(used[:, NODE].tolist()))
+    there = np.unique(used[:, NODE])
+    if not state.within_limits(job, job.request, there):
+        return {}
+    nodes = NodeSet.of(there.tolist())
     state.wait(job, job.request, now_s)
     state.start(run, job.id, Start(0, nodes, end_s), now_s)
     return {run: Running(job, ON_NODES, nodes, end_s)}

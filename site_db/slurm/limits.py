@@ -117,9 +117,6 @@ def said(
             whose, what = known[key]
             values = found.setdefault(whose, {})
             values[what] = _value(setting, what, values.get(what, {}), ignored)
-            if what == "tres" and whose != "job" and "node" in values[what]:
-                reason = "a node counts for each job, and in Slurm once for all jobs that share it"
-                ignored.add(setting, reason, "node", "approximate")
         elif key == "Flags":
             for flag in setting.value.split(","):
                 ignored.add(setting._replace(value=flag), _OTHER[key], f"{key}={flag}")

@@ -44,7 +44,8 @@ cdef class EasyRule(StartRule):
     cdef long[::1] delaying_kind, delaying_chunks
     cdef void begin(self) except *
     cdef Py_ssize_t end(self) noexcept
-    cdef void take(self, Py_ssize_t slot, bint is_backfilling, double now_s) except *
+    @cython.locals(is_within=cython.bint)
+    cdef bint take(self, Py_ssize_t slot, bint is_backfilling, double now_s) except -1
     cdef bint first_fits_from(self, Py_ssize_t slot, double then_s) noexcept
     cdef void place(self, Py_ssize_t slot) noexcept
     cdef void note_end(self, Py_ssize_t x) noexcept

@@ -196,10 +196,10 @@ class EasyRule(StartRule):
             slot = order[x]
             if q.service.reached(slot) == NONE:
                 if q.fits(slot, now_s):
-                    self.take(slot, False, now_s)
-                    self.place(slot)
-                    self.note_end(q.n_placed - 1)
-                elif q.nodes.kinds.own(q.kind[slot]) == 0:
+                    if self.take(slot, False, now_s):
+                        self.place(slot)
+                        self.note_end(q.n_placed - 1)
+                elif q.nodes.kinds.own(q.kind[slot]) == 0 and q.has_nodes_left(slot):
                     break
             x += 1
         if x < q.n_waiting and backfilling != NO_BACKFILLING:
@@ -211,23 +211,27 @@ class EasyRule(StartRule):
             self.is_out[first] = False
         return self.end()
 
-    def take(self, slot: int, is_backfilling: bool, now_s: float) -> None:
-        """Choose and take what a job uses."""
+    def take(self, slot: int, is_backfilling: bool, now_s: float) -> bool:
+        """Choose and take what a job uses, unless it has to wait for a limit of nodes."""
         q, ranking, kind, begin = self.queue, self.ranking, self.queue.kind[slot], self.queue.rows.n
         ranking.make_current(kind)
         q.hide(slot, now_s)
-        ranking.choose(kind, q.chunks[slot], q.rows)
+        is_within = q.choose(slot, ranking)
         q.show(kind)
+        if not is_within:
+            return False
         if is_backfilling:
             for x in range(begin, q.rows.n):
                 self.shadow.copy_row(q.rows.node[x])
         ranking.take_rows(kind, q.rows, begin)
         q.nodes.give_of_site(kind, -1)
+        return True
 
     def place(self, slot: int) -> None:
         """Start a job on what it has taken."""
-        self.queue.note_placed(slot)
-        self.queue.service.take(slot, 1)
+        q = self.queue
+        q.note_placed(slot)
+        q.count(slot, q.row_before(q.n_placed - 1), q.rows.n, 1)
         self.is_out[slot], self.n_delaying = True, 0
 
     def note_end(self, x: int) -> None:
@@ -291,7 +295,8 @@ class EasyRule(StartRule):
             ends_in_time = now_s + q.estimate_s[slot] <= self.reserved_s
             if not ends_in_time and self.is_known_to_delay(kind, chunks):
                 continue
-            self.take(slot, True, now_s)
+            if not self.take(slot, True, now_s):
+                continue
             if ends_in_time or not self.shadow.would_delay(kind, q.rows, begin, q.rows.n):
                 self.place(slot)
                 continue

@@ -1,7 +1,7 @@
 cimport cython
 from scheduler.core.queue cimport Queue
 from scheduler.node_resources.core.calendar cimport Calendar
-from scheduler.node_resources.core.placement cimport Rows
+from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.state cimport NodeState
 from scheduler.priority.core.service cimport Service
 
@@ -29,7 +29,7 @@ cdef class OnNodes(Queue):
     cdef readonly Calendar calendar
     cdef Py_ssize_t n_hidden
     cdef double any_switches_s
-    cdef long[::1] hidden, hidden_fit
+    cdef long[::1] hidden, hidden_fit, fit_there
     cdef public StartRule rule
     cdef public Service service
     cdef public bint is_reordered
@@ -42,6 +42,10 @@ cdef class OnNodes(Queue):
     cdef bint fits(self, Py_ssize_t slot, double now_s) noexcept
     cdef void hide(self, Py_ssize_t slot, double now_s) noexcept
     cdef void show(self, Py_ssize_t kind) noexcept
+    @cython.locals(by_switches=cython.bint, total=long, left=long, some=long)
+    cdef bint choose(self, Py_ssize_t slot, Ranking ranking) except -1
+    cpdef bint has_nodes_left(self, Py_ssize_t slot) noexcept
+    cdef void count(self, Py_ssize_t slot, Py_ssize_t begin, Py_ssize_t after, int sign) noexcept
     cdef bint comes_first(self, long a, long b) noexcept
     cpdef long priority_of(self, Py_ssize_t slot) noexcept
     cdef Py_ssize_t put_in_order(self, Py_ssize_t slot, Py_ssize_t x) noexcept

@@ -10,7 +10,7 @@ from scheduler.core.arrays import MIN_SIZE, Ints, Ints2, floats, integers, large
 from scheduler.core.codes import QueueCodes
 from scheduler.core.queue import Queue
 from scheduler.node_resources.core.codes import NONE
-from scheduler.node_resources.core.placement import Rows
+from scheduler.node_resources.core.placement import Ranking, Rows
 from scheduler.node_resources.core.state import NodeState
 from scheduler.priority.core.service import Service
 
@@ -99,6 +99,7 @@ class OnNodes(Queue):
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
         self.calendar, self.n_hidden = nodes.kinds.calendar, 0
         self.hidden, self.hidden_fit = integers(nodes.n_nodes), integers(nodes.n_nodes)
+        self.fit_there = integers(nodes.n_nodes)
         self.any_switches_s = inf
 
     def make_room(self, n_slots: int) -> None:
@@ -146,6 +147,39 @@ class OnNodes(Queue):
         for x in range(self.n_hidden):
             self.nodes.fit[kind, self.hidden[x]] = self.hidden_fit[x]
             self.nodes.total[kind] += self.hidden_fit[x]
+
+    def choose(self, slot: int, ranking: Ranking) -> bool:
+        """Add to the rows what a job uses, with those nodes first that count already for its limits of nodes.
+        Returns whether it exceeds none of them there; otherwise it adds nothing."""
+        kind, left, begin, fit = self.kind[slot], self.chunks[slot], self.rows.n, ranking.state.fit
+        if not self.service.counts_nodes(slot):
+            ranking.choose(kind, left, self.rows)
+            return True
+        kinds, fit_there = self.nodes.kinds, self.fit_there
+        by_switches = kinds.on_node[kind] > 0
+        for is_new in range(2):
+            total = 0
+            for n in range(self.nodes.n_nodes):
+                fit_there[n] = fit[kind, n]
+                if self.service.counts_on(slot, n) == is_new and not (by_switches and is_new):
+                    fit[kind, n] = 0
+                total += fit[kind, n]
+            some = min(total, left)
+            if by_switches and (some < left or not kinds.connects(kind, left, fit[kind])):
+                some = 0  # all of its nodes are chosen together
+            if some > 0:
+                ranking.choose(kind, some, self.rows)
+            left -= some
+            for n in range(self.nodes.n_nodes):
+                fit[kind, n] = fit_there[n]
+        if self.service.reached_on(slot, self.rows.node, begin, self.rows.n) == NONE:
+            return True
+        self.rows.n = begin
+        return False
+
+    def has_nodes_left(self, slot: int) -> bool:
+        """Whether a job exceeds no limit of nodes wherever it runs."""
+        return self.service.reached_on(slot, self.rows.node, 0, 0) == NONE
 
     def comes_first(self, a: int, b: int) -> bool:
         """Whether job a comes before job b by arrival, then number."""
@@ -246,6 +280,8 @@ class OnNodes(Queue):
         row = first
         while row != NONE:
             self.nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
+            if self.service.counts_nodes(slot):
+                self.service.take_on(slot, held.node[row], -1)
             row = held.next[row]
         self.nodes.give_of_site(kind, 1)
         self.service.take(slot, -1)
@@ -279,11 +315,19 @@ class OnNodes(Queue):
             self.nodes.give_back(kind, rows.node[x], rows.chunks[x], rows.gpus[x])
         self.nodes.give_of_site(kind, 1)
 
+    def count(self, slot: int, begin: int, after: int, sign: int) -> None:
+        """Count a job with what these rows state for its limits (1), or no longer (-1)."""
+        self.service.take(slot, sign)
+        if self.service.counts_nodes(slot):
+            for x in range(begin, after):
+                self.service.take_on(slot, self.rows.node[x], sign)
+
     def undo(self) -> None:
         """Free what jobs took in a pass."""
         for x in range(self.n_placed - 1, -1, -1):
-            self.give_rows_back(self.kind[self.placed[x]], self.row_before(x), self.after[x])
-            self.service.take(self.placed[x], -1)
+            slot, begin, after = self.placed[x], self.row_before(x), self.after[x]
+            self.give_rows_back(self.kind[slot], begin, after)
+            self.count(slot, begin, after, -1)
 
     def changes_s(self, now_s: float) -> float:
         """When priorities are calculated, a reservation begins or ends, or a job may have any switches."""
@@ -305,7 +349,7 @@ class OnNodes(Queue):
                 rows.gpus[x] = self.nodes.take(kind, rows.node[x], rows.chunks[x], rows.gpus[x], NONE)
                 x += 1
             self.nodes.give_of_site(kind, -1)
-            self.service.take(self.placed[y], 1)
+            self.count(self.placed[y], self.row_before(y), self.after[y], 1)
 
     def begin_on(self, slot: int, row: int, after: int, now_s: float, end_s: float) -> None:
         """Start a waiting job on what these rows state, which is taken; it still has its place in the
@@ -348,8 +392,8 @@ class OnNodes(Queue):
         rows = self.rows
         rows.n, self.next_run = 0, run
         self.nodes.take_all_of(self.kind[slot], used)
-        self.service.take(slot, 1)
         for x in range(used.shape[0]):
             rows.add(used[x, 0], used[x, 1], used[x, 2])
+        self.count(slot, 0, rows.n, 1)
         self.begin_on(slot, 0, rows.n, now_s, end_s)
         self.close_ranks()

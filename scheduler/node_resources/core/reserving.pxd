@@ -68,7 +68,9 @@ cdef class ReservingRule(StartRule):
     cdef void keep(self, Py_ssize_t begins, Py_ssize_t after, double now_s) except *
     cdef double new_start_s(self, Py_ssize_t slot, double before_s, double now_s) noexcept
     cdef double earlier_start_s(self, Py_ssize_t slot, double now_s) except *
-    cdef void choose(self, Py_ssize_t slot, double start_s, double end_s) except *
+    cdef bint choose(self, Py_ssize_t slot, double start_s, double end_s) except -1
     cdef long use_rows(self, long kind, Py_ssize_t begin, Py_ssize_t after) except -2
-    cdef void reserve(self, Py_ssize_t slot, double start_s) except *
+    cdef bint reserve(self, Py_ssize_t slot, double start_s) except -1
+    cdef void add_reserved(self, Py_ssize_t slot) except *
+    cdef bint keeps_limits(self, Py_ssize_t slot) except -1
     cdef void start_due(self, double now_s) except *

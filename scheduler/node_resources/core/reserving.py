@@ -389,8 +389,9 @@ class ReservingRule(StartRule):
             t.put_in(first, before_s, before_s + takes_s)
         return inf
 
-    def choose(self, slot: int, start_s: float, end_s: float) -> None:
-        """Add the best nodes for a job between two times to the rows, after a search that found it."""
+    def choose(self, slot: int, start_s: float, end_s: float) -> bool:
+        """Add the best nodes for a job between two times to the rows, after a search that found it, unless it
+        exceeds a limit of nodes there."""
         q, t, nodes, ranking, kind = (
             self.queue,
             self.timeline,
@@ -407,8 +408,10 @@ class ReservingRule(StartRule):
                     nodes.has_changed(n)
             nodes.seen[kind] = nodes.clock
         ranking.make_current(kind)
-        ranking.choose(kind, q.chunks[slot], q.rows)
+        if not q.choose(slot, ranking):
+            return False
         ranking.take_rows(kind, q.rows, begin)
+        return True
 
     def use_rows(self, kind: int, begin: int, after: int) -> int:
         """New uses of what these rows state, or of their whole nodes, by the first one."""
@@ -421,14 +424,14 @@ class ReservingRule(StartRule):
             use = t.new_use(rows.node[x], chunks, gpus, kind, use)
         return use
 
-    def reserve(self, slot: int, start_s: float) -> None:
-        """Reserve the best nodes for a job from a time on; after a search that found it."""
+    def reserve(self, slot: int, start_s: float) -> bool:
+        """Reserve the best nodes for a job from a time on; after a search that found it. Returns whether it
+        has a reservation."""
         q, kind, begin = self.queue, self.whole, self.queue.rows.n
+        end_s, self.start_s[slot] = start_s + q.estimate_s[slot], inf
+        if start_s == inf or not self.choose(slot, start_s, end_s):
+            return False
         self.start_s[slot] = start_s
-        if start_s == inf:
-            return
-        end_s = start_s + q.estimate_s[slot]
-        self.choose(slot, start_s, end_s)
         if kind == NONE:
             kind = q.kind[slot]
         self.first_use[slot] = self.use_rows(kind, begin, q.rows.n)
@@ -437,19 +440,35 @@ class ReservingRule(StartRule):
             start_s = start_s // self.slot_s * self.slot_s
             end_s = max(end_s // self.slot_s * self.slot_s, start_s + self.slot_s)
         self.timeline.put_in(self.first_use[slot], start_s, end_s)
+        return True
+
+    def add_reserved(self, slot: int) -> None:
+        """Add to the rows what a reservation has of nodes."""
+        t, use = self.timeline, self.first_use[slot]
+        while use != NONE and t.node[use] < self.nodes.n_nodes:
+            self.queue.rows.add(t.node[use], t.chunks[use], t.gpus[use])
+            use = t.next_of_job[use]
+
+    def keeps_limits(self, slot: int) -> bool:
+        """Whether a job exceeds no limit, where it has a reservation or elsewhere."""
+        q, begin = self.queue, self.queue.rows.n
+        if q.service.reached(slot) != NONE:
+            return False
+        if self.start_s[slot] == inf or not q.service.counts_nodes(slot):
+            return True
+        self.add_reserved(slot)
+        after, q.rows.n = q.rows.n, begin
+        return q.service.reached_on(slot, q.rows.node, begin, after) == NONE
 
     def start_due(self, now_s: float) -> None:
         """Write the jobs whose time has come to `placed` of the queue, and what they use to `rows`."""
-        q, t = self.queue, self.timeline
+        q = self.queue
         q.rows.n, q.n_placed = 0, 0
         self.first_reserved_s, self.n_reserved = inf, 0
         for x in range(q.n_waiting):
             slot = q.in_order[x]
             if self.start_s[slot] == now_s:
-                use = self.first_use[slot]
-                while use != NONE and t.node[use] < self.nodes.n_nodes:
-                    q.rows.add(t.node[use], t.chunks[use], t.gpus[use])
-                    use = t.next_of_job[use]
+                self.add_reserved(slot)
                 self.started[q.n_placed], self.start_s[slot] = self.first_use[slot], inf
                 q.note_placed(slot)
             elif self.start_s[slot] < inf:
@@ -471,7 +490,7 @@ class ReservingRule(StartRule):
                 self.keep(begins, after, now_s)
             for x in range(begins, after):
                 slot = q.in_order[x]
-                if q.service.reached(slot) != NONE:
+                if not self.keeps_limits(slot):
                     if self.start_s[slot] < inf:
                         self.leave(self.first_use[slot], now_s)
                         self.timeline.give_up(self.first_use[slot])
@@ -484,10 +503,13 @@ class ReservingRule(StartRule):
                     if start_s < inf:
                         self.reserve(slot, start_s)
                 if self.start_s[slot] == now_s:
-                    q.service.take(slot, 1)
+                    begin = q.rows.n
+                    self.add_reserved(slot)
+                    q.count(slot, begin, q.rows.n, 1)
+                    q.rows.n = begin
             begins = after
         self.start_due(now_s)
         for x in range(q.n_placed):
-            q.service.take(q.placed[x], -1)
+            q.count(q.placed[x], q.row_before(x), q.after[x], -1)
         q.asks_again_s = self.first_reserved_s
         return q.n_placed

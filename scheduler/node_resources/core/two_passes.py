@@ -101,9 +101,13 @@ class TwoPassRule(StartRule):
             if self.stopped[pool] or q.service.reached(slot) != NONE or not q.nodes.site_suffices(kind):
                 continue
             if q.fits(slot, now_s):
-                self.main.take(slot, False, now_s)
-                self.main.place(slot)
-            elif self.kinds.own(kind) == 0 and now_s - q.began_s[slot] >= self.min_age_s:
+                if self.main.take(slot, False, now_s):
+                    self.main.place(slot)
+            elif (
+                self.kinds.own(kind) == 0
+                and q.has_nodes_left(slot)
+                and now_s - q.began_s[slot] >= self.min_age_s
+            ):
                 for p in range(n_pools):
                     if overlap[pool, p] and not self.stopped[p]:
                         self.stopped[p] = True
@@ -188,12 +192,14 @@ class TwoPassRule(StartRule):
         if start_s == inf:
             return False
         if start_s > now_s:
-            plan.reserve(slot, start_s)
+            if not q.has_nodes_left(slot) or not plan.reserve(slot, start_s):
+                return False
             plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, q.ticket[slot]
             plan.n_reserved += 1
             self.count(RESERVED)
             return False
-        plan.choose(slot, now_s, now_s + q.estimate_s[slot])
+        if not plan.choose(slot, now_s, now_s + q.estimate_s[slot]):
+            return False
         for x in range(begin, rows.n):
             rows.gpus[x] = q.nodes.take(kind, rows.node[x], rows.chunks[x], rows.gpus[x], NONE)
         q.nodes.give_of_site(kind, -1)

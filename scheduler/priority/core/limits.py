@@ -5,8 +5,10 @@ Source: `_validate_tres_usage_limits` in Slurm's acct_policy.c, `_apply_new_usag
 
 from __future__ import annotations
 
-from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
-from scheduler.core.codes import NONE, SUBMITTED, TO_RUN, USED, WALL_SAFELY
+import numpy as np
+
+from scheduler.core.arrays import MIN_SIZE, Ints, floats, integers, larger
+from scheduler.core.codes import NODES, NONE, SUBMITTED, TO_RUN, USED, WALL_SAFELY
 
 ROUNDING, OF_A_MINUTE = 1e-9, 1e-6
 """Sums are compared with limits up to this share of them, and are full minutes up to this part of one."""
@@ -19,6 +21,9 @@ class LimitUse:
 
     By number of a limit: what it `bounds`, how `most`, what is `used` of it now, and, where that decays, what
     was used in the `past`. By slot: the claim, and the share of its minutes that a run has `left`.
+
+    A node counts once for a limit of nodes, whatever runs `on` it: by limit and node, in how many parts.
+    Claims that count for such a limit are `of_nodes`.
     """
 
     def __init__(self) -> None:
@@ -27,6 +32,7 @@ class LimitUse:
         self.binds, self.factor, self.limit_s = integers(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.most, self.used, self.past = floats(MIN_SIZE), floats(MIN_SIZE), floats(MIN_SIZE)
         self.bounds, self.claim, self.left = integers(MIN_SIZE), integers(MIN_SIZE), floats(MIN_SIZE)
+        self.on, self.of_nodes = np.zeros((0, 0), np.int64), np.zeros(MIN_SIZE, np.uint8)
 
     def add(self, most: float, bounds: int, past: float) -> int:
         """A new limit. Returns its number."""
@@ -35,6 +41,8 @@ class LimitUse:
             self.most, self.used = larger(self.most, 2 * n), larger(self.used, 2 * n)
             self.past, self.bounds = larger(self.past, 2 * n), larger(self.bounds, 2 * n)
         self.most[n], self.bounds[n], self.past[n] = most, bounds, past
+        if bounds == NODES and n >= self.on.shape[0]:
+            self.on = larger(self.on, 2 * n + 1)
         self.n_limits = n + 1
         return n
 
@@ -43,7 +51,7 @@ class LimitUse:
         n = self.n_claims
         if n == self.factor.shape[0]:
             self.factor, self.limit_s = larger(self.factor, 2 * n), larger(self.limit_s, 2 * n)
-            self.first_row = larger(self.first_row, 2 * n + 1)
+            self.first_row, self.of_nodes = larger(self.first_row, 2 * n + 1), larger(self.of_nodes, 2 * n)
         self.factor[n], self.limit_s[n] = factor, limit_s
         self.n_claims = n + 1
         self.first_row[n + 1] = self.n_rows
@@ -58,6 +66,8 @@ class LimitUse:
         self.limit[n], self.amount[n], self.binds[n] = limit, amount, binds
         self.n_rows = n + 1
         self.first_row[self.n_claims] = n + 1
+        if self.bounds[limit] == NODES:
+            self.of_nodes[self.n_claims - 1] = True
 
     def arrives(self, slot: int, claim: int) -> None:
         if slot >= self.claim.shape[0]:
@@ -77,18 +87,51 @@ class LimitUse:
         return bounds != USED and past + used + more > self.most[limit] * (1.0 + ROUNDING)
 
     def first_exceeded(self, claim: int, of_submitted: bool) -> int:
+        """The first limit that a job has reached, but for those of nodes."""
         for x in range(self.first_row[claim], self.first_row[claim + 1]):
             limit = self.limit[x]
-            if not self.binds[x] or (self.bounds[limit] == SUBMITTED) != of_submitted:
+            bounds = self.bounds[limit]
+            if not self.binds[x] or bounds == NODES or (bounds == SUBMITTED) != of_submitted:
                 continue
             if self.exceeds(limit, self.amount[x]):
                 return limit
         return NONE
 
+    def first_exceeded_on(self, claim: int, nodes: Ints, begin: int, after: int) -> int:
+        """The first limit of nodes that a job would exceed on these, which are together where they are equal;
+        or, without any, on nodes of which none counts yet."""
+        if not self.of_nodes[claim]:
+            return NONE
+        for x in range(self.first_row[claim], self.first_row[claim + 1]):
+            limit, n_new = self.limit[x], 0
+            if not self.binds[x] or self.bounds[limit] != NODES:
+                continue
+            for y in range(begin, after):
+                n_new += self.on[limit, nodes[y]] == 0 and (y == begin or nodes[y] != nodes[y - 1])
+            if self.exceeds(limit, n_new if begin < after else self.amount[x]):
+                return limit
+        return NONE
+
+    def counts_on(self, claim: int, node: int) -> bool:
+        """Whether a node counts already for a limit of nodes that binds a job."""
+        for x in range(self.first_row[claim], self.first_row[claim + 1]):
+            if self.binds[x] and self.bounds[self.limit[x]] == NODES and self.on[self.limit[x], node] > 0:
+                return True
+        return False
+
+    def count_on(self, claim: int, node: int, sign: int) -> None:
+        """Count what a job has on a node (1), or no longer has there (-1)."""
+        for x in range(self.first_row[claim], self.first_row[claim + 1]):
+            limit = self.limit[x]
+            if self.bounds[limit] == NODES:
+                self.used[limit] -= self.on[limit, node] > 0
+                self.on[limit, node] += sign
+                self.used[limit] += self.on[limit, node] > 0
+
     def counted(self, x: int, claim: int) -> float:
         """How much a run counts for the limit of a row."""
         bounds = self.bounds[self.limit[x]]
-        if bounds in (USED, WALL_SAFELY):
+        if bounds in (NODES, USED, WALL_SAFELY):
             return 0.0
         return self.amount[x] * (self.factor[claim] if bounds > SUBMITTED else 1.0)
 

@@ -14,6 +14,10 @@ cdef class Service:
     cpdef long charged(self, Py_ssize_t slot) noexcept
     cpdef long refusing(self) noexcept
     cpdef long reached(self, Py_ssize_t slot) noexcept
+    cpdef long reached_on(self, Py_ssize_t slot, long[::1] nodes, Py_ssize_t begin, Py_ssize_t after) noexcept
+    cdef bint counts_on(self, Py_ssize_t slot, long node) noexcept
+    cdef bint counts_nodes(self, Py_ssize_t slot) noexcept
+    cdef void take_on(self, Py_ssize_t slot, long node, int sign) noexcept
     cpdef bint is_held(self, Py_ssize_t slot) noexcept
     cpdef void take(self, Py_ssize_t slot, int sign) noexcept
     cpdef void begins(self, Py_ssize_t slot, double now_s) except *

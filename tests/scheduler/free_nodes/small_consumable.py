@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -65,10 +65,11 @@ def put_chunk(nodes: list[SmallNode], job: SmallJob, n: int) -> bool:
     return True
 
 
-def place(nodes: list[SmallNode], job: SmallJob) -> bool:
-    """Place a job on the first nodes that fit, as many chunks on each as possible, or change nothing."""
+def place(nodes: list[SmallNode], job: SmallJob, order: Iterable[int] | None = None) -> bool:
+    """Place a job on the first nodes, or the first in this order, that fit, as many chunks on each as
+    possible, or change nothing."""
     before, job.held = deepcopy(nodes), []
-    for n in range(len(nodes)):
+    for n in range(len(nodes)) if order is None else order:
         while len(job.held) < job.chunks and put_chunk(nodes, job, n):
             pass
     if len(job.held) == job.chunks and job.licences <= nodes[0].licences:

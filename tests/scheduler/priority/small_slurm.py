@@ -16,7 +16,7 @@ from typing import Any
 from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode, at, fits, place, remove
 
 Limits = dict[str, float]
-"""By what they bound: cpu, jobs, submitted, and of one job: cpu, wall."""
+"""By what they bound: cpu, node, jobs, submitted, and of one job: cpu, wall."""
 NEAR = 1e-9
 
 
@@ -279,10 +279,30 @@ class SmallSlurm:
         ]
         return kind == "group" or (other.user == job.user if kind == "user" else accounts[0] == accounts[1])
 
+    def nodes_of(self, job: Job, whose: tuple[str, Any]) -> set[int]:
+        """The nodes on which jobs run that count for a limit of this one."""
+        counted = (each for each in self.running if self.counts_for(each, job, whose))
+        return {n for each in counted for n, _ in each.request.held}
+
+    def first_nodes(self, job: Job) -> list[int]:
+        """All nodes, with those first that count already for a limit of a job."""
+        bounds = [whose for what, whose, binds, _ in self.bounds(job) if what == "node" and binds]
+        there = {n for whose in bounds for n in self.nodes_of(job, whose)}
+        return sorted(range(self.site.n_nodes), key=lambda n: (n not in there, n))
+
+    def exceeds_nodes(self, job: Job) -> bool:
+        """Whether a job exceeds a limit of nodes where it is placed, or on other nodes than those that
+        count."""
+        mine = {n for n, _ in job.request.held} or {-1 - n for n in range(job.n_nodes)}
+        return any(
+            what == "node" and binds and len(self.nodes_of(job, whose) | mine) > most
+            for what, whose, binds, most in self.bounds(job)
+        )
+
     def exceeded(self, job: Job, others: list[Job], submitted: bool) -> bool:
-        """Whether a job would exceed a limit, if these others count."""
+        """Whether a job would exceed a limit, but for those of nodes, if these others count."""
         for what, whose, binds, most in self.bounds(job):
-            if not binds or (what == "submitted") != submitted:
+            if not binds or what == "node" or (what == "submitted") != submitted:
                 continue
             counted = [each for each in (*others, job) if self.counts_for(each, job, whose)]
             if (sum(each.cpus for each in counted) if what == "cpu" else len(counted)) > most:
@@ -302,6 +322,9 @@ class SmallSlurm:
         return (
             is_large
             or self.exceeded(job, [], False)
+            or any(
+                what == "node" and binds and job.n_nodes > most for what, _, binds, most in self.bounds(job)
+            )
             or self.exceeded(job, [*self.waiting, *self.running], True)
         )
 
@@ -342,7 +365,10 @@ class SmallSlurm:
                 continue
             runs = [((each.start_s or 0) + each.limit_s, each.request) for each in self.running]
             before = at(now_s, nodes, empty, [])
-            if place(nodes, job.request):
+            if place(nodes, job.request, self.first_nodes(job)):
+                if self.exceeds_nodes(job):
+                    nodes[:], job.request.held = before, []
+                    continue
                 mine: Run = (now_s + job.limit_s, job.request)
                 if first is None or fits(at(shadow_s, nodes, empty, [*runs, mine]), first.request):
                     job.start_s = now_s
@@ -350,7 +376,7 @@ class SmallSlurm:
                     self.running.append(job)
                     continue
                 nodes[:], job.request.held = before, []
-            elif first is None:
+            elif first is None and not self.exceeds_nodes(job):
                 if not self.backfills:
                     return
                 first = job

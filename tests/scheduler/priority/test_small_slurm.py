@@ -38,7 +38,13 @@ class Case(NamedTuple):
 
 def limits(*names: str) -> st.SearchStrategy[small.Limits]:
     """Few of these limits."""
-    values: dict[str, list[float]] = {"cpu": [6, 8], "jobs": [1, 2], "submitted": [2, 4], "wall": [600.0]}
+    values: dict[str, list[float]] = {
+        "cpu": [6, 8],
+        "node": [1, 2],
+        "jobs": [1, 2],
+        "submitted": [2, 4],
+        "wall": [600.0],
+    }
     some = {name: st.sampled_from(values[name]) for name in names}
     return st.one_of(st.just({}), st.just({}), st.fixed_dictionaries({}, optional=some))
 
@@ -48,7 +54,7 @@ SHARES = st.sampled_from([1, 1, 3, 7])
 
 @st.composite
 def cases(draw: st.DrawFn, most_jobs: int = 25) -> Case:
-    both, counts = limits("cpu", "jobs", "submitted"), limits("jobs", "submitted")
+    both, counts = limits("cpu", "node", "jobs", "submitted"), limits("jobs", "submitted")
 
     def member(name: str, parent: small.Member, **more: Any) -> small.Member:
         job = draw(limits("cpu", "wall"))
@@ -106,7 +112,7 @@ def cases(draw: st.DrawFn, most_jobs: int = 25) -> Case:
 
 
 def resource_limits(of: small.Limits) -> ours.ResourceLimits:
-    tres = {"cpu": of["cpu"]} if "cpu" in of else {}
+    tres = {name: of[name] for name in ("cpu", "node") if name in of}
     counts: Any = {key: of.get(name) for key, name in (("running", "jobs"), ("submitted", "submitted"))}
     return ours.ResourceLimits(tres, wall_s=of.get("wall"), **counts)
 

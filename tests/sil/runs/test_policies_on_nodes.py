@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -45,12 +45,16 @@ class Case(NamedTuple):
     log: JobLog
 
 
-def _limits(tres: float | None, running: int | None, submitted: int | None) -> ResourceLimits:
-    return ResourceLimits({} if tres is None else {"cpu": tres}, running, submitted)
+def _limits(tres: dict[str, float], running: int | None, submitted: int | None) -> ResourceLimits:
+    return ResourceLimits(tres, running, submitted)
 
 
-LIMITS = st.builds(_limits, st.sampled_from([None, 8, 16]), st.sampled_from([None, 1, 3]), st.none())
-SUBMITTED = st.builds(_limits, st.none(), st.sampled_from([None, 2]), st.sampled_from([None, 3]))
+NONE = st.just(dict[str, float]())
+CPUS_OR_NODES = st.sampled_from(
+    [{}, {}, {"cpu": 8.0}, {"cpu": 16.0}, {"node": 1.0}, {"cpu": 24.0, "node": 2.0}]
+)
+LIMITS = st.builds(_limits, CPUS_OR_NODES, st.sampled_from([None, 1, 3]), st.none())
+SUBMITTED = st.builds(_limits, NONE, st.sampled_from([None, 2]), st.sampled_from([None, 3]))
 
 
 MINUTES = st.fixed_dictionaries(
@@ -158,6 +162,8 @@ class Recount:
         self.users = {each.user: each for each in case.policy.associations if each.user}
         self.accounts = {each.account: each for each in case.policy.associations if not each.user}
         self.used = Counter[tuple[str, tuple[str, str]]]()
+        self.on = defaultdict[tuple[str, str], Counter[int]](Counter)
+        """By scope, the runs on each node."""
 
     def above(self, row: Mapping[str, float]) -> list[Association]:
         mine = self.users.get(f"user-{row['user']:.0f}")
@@ -187,47 +193,61 @@ class Recount:
         scopes, found = self.scopes(row), list[tuple[tuple[str, str], str, float]]()
         quality = self.policy.qualities[CHARGED[int(row["charged"])].qos]
         for key, (whose, limits) in scopes.items():
-            has_cpu = whose and key[0] == "Grp" and "cpu" in quality.group.tres
+            of_qos = quality.group.tres if whose and key[0] == "Grp" else {}
             has_jobs = whose and (
                 (key[0] == "Grp" and quality.group.running is not None)
                 or (key[0] == "own" and {quality.of_user.running, quality.of_account.running} != {None})
             )
-            if "cpu" in limits.tres and not has_cpu:
-                found.append((key, "cpu", limits.tres["cpu"]))
+            found += [(key, what, most) for what, most in limits.tres.items() if what not in of_qos]
             if limits.running is not None and not has_jobs:
                 found.append((key, "jobs", limits.running))
             if limits.submitted is not None:
                 found.append((key, "submitted", limits.submitted))
         return found
 
-    def fits(self, row: Mapping[str, float], submitted: bool, beside: bool = True) -> bool:
-        """Whether a job keeps to its limits, beside those that are counted or alone."""
+    def after(self, row: Mapping[str, Any], what: str, key: tuple[str, str]) -> float:
+        """What would be used with a job, which is on its nodes if it has started."""
+        if what == "node":
+            return len({n for n, runs in self.on[key].items() if runs} | {*row["on"]})
+        return self.used[what, key] + (row["processors"] if what == "cpu" else 1)
+
+    def fits(self, row: Mapping[str, Any], submitted: bool) -> bool:
+        """Whether a job keeps to its limits, beside those that are counted."""
         return all(
-            beside * self.used[what, key] + (row["processors"] if what == "cpu" else 1) <= most
+            self.after(row, what, key) <= most
             for key, what, most in self.bounds(row)
             if (what == "submitted") == submitted
         )
 
-    def count(self, row: Mapping[str, float], sign: int, *whats: str) -> None:
+    def may_start(self, row: Mapping[str, Any]) -> bool:
+        """Whether a job keeps to its limits alone."""
+        amounts = {"cpu": row["processors"], "node": REQUESTS[int(row["request"])].chunks}
+        bounds = ((most, what) for _, what, most in self.bounds(row) if what != "submitted")
+        return all(amounts.get(what, 1) <= most for most, what in bounds)
+
+    def count(self, row: Mapping[str, Any], sign: int, *whats: str) -> None:
         for key in self.scopes(row):
             for what in whats:
                 self.used[what, key] += sign * (int(row["processors"]) if what == "cpu" else 1)
+            if "cpu" in whats:
+                self.on[key].update({n: sign * runs for n, runs in row["on"].items()})
 
     def check(self, log: JobLog, facts: pl.DataFrame) -> None:
         """Follow a trace: no start exceeds a limit, and those are refused that would."""
         rows, waiting = {row["job"]: row for row in log.jobs.to_dicts()}, set[int]()
         known = pl.col("event").is_in([Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED])
         refused = {*facts.filter(pl.col("event") == Fact.JOB_REFUSED)["job"]}
-        for event, job in facts.filter(known).select("event", "job").iter_rows():
+        for event, job, shares in facts.filter(known).select("event", "job", "shares").iter_rows():
             row = rows[job]
             if event == Fact.JOB_ARRIVED:
-                allowed = self.fits(row, submitted=False, beside=False) and self.fits(row, submitted=True)
+                allowed = self.may_start(row) and self.fits(row, submitted=True)
                 assert allowed == (job not in refused)
                 if allowed:
                     waiting.add(job)
                     self.count(row, 1, "submitted")
             elif event == Fact.RUN_STARTED:
                 waiting.remove(job)
+                row["on"] = Counter(share["node"] for share in shares)
                 assert self.fits(row, submitted=False), f"job {job} starts beyond a limit"
                 self.count(row, 1, "cpu", "jobs")
             elif event == Fact.RUN_ENDED:

