@@ -81,6 +81,11 @@ def plural(n: int, noun: str) -> str:
     return f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
+def rounded(amount: float) -> str:
+    """An amount in a sentence: "1,200", "33.3"; exact amounts are in tables."""
+    return f"{amount:,.1f}".removesuffix(".0")
+
+
 def abbreviated(names: Sequence[str]) -> str:
     """As many of the names, of which there may be thousands, as a sentence has room for: "a, b, ..."."""
     return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])

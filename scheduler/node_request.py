@@ -50,6 +50,8 @@ class Partition:
     """Whether its jobs take whole nodes."""
     default_time_s: float | None = None
     """The time limit of a job that requests none."""
+    is_default: bool = False
+    """Whether it is that of jobs which name none."""
 
     def refusal(self, request: Request, time_limit_s: float | None) -> str | None:
         """What a job requests that the partition does not allow, like "5 nodes, of which partition debug

@@ -17,7 +17,7 @@ from scheduler.core.arrays import Flags, Ints
 from scheduler.core.codes import NODES
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
-from scheduler.messages import plural
+from scheduler.messages import plural, rounded
 from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
 from scheduler.node_resources.core.codes import CHUNKS, FREE, NODE, WHOLE
@@ -204,7 +204,7 @@ class Standing:
             if binds and limits.exceeds(limit, started + amount):
                 used = limits.used[limit] + limits.past[limit] + started
                 reason, whose = self._of.reasons[limit]
-                figures = f"{used:,.10g} of {limits.most[limit]:,.10g} in use, it adds {amount:,.10g}"
+                figures = f"{rounded(used)} of {rounded(limits.most[limit])} in use, it adds {rounded(amount)}"
                 return f"it waits for {reason} of {whose}: {figures}"
         return None
 
@@ -215,8 +215,9 @@ class Standing:
         job, slot = self._waiting[i], self._waiting.slot_at(i)
         assert job.request is not None
         factors = self._of.factors(slot, Claimant.of(job), job.request, job.estimate_s)
-        named = (f"{name.replace('_', ' ')} {value:,.0f}" for name, value in factors.items() if value)
-        return f"priority {self._of.service.priority(slot):,} ({', '.join(named)}); "
+        named = [f"{name.replace('_', ' ')} {value:,.0f}" for name, value in factors.items() if value]
+        of_factors = f" ({', '.join(named)})" if named else ""
+        return f"priority {self._of.service.priority(slot):,}{of_factors}; "
 
     def _new(self, limit: int, nodes: Iterable[int]) -> set[int]:
         """Those of the nodes that do not count yet for a limit of nodes."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.codes import NODES, NONE, NOW, SUBMITTED, TO_RUN, USED, USED_SAFELY, WALL_SAFELY
+from scheduler.messages import rounded
 from scheduler.model import Job
 from scheduler.node_request import Node, Request
 from scheduler.priority.core.fair_share import FairShare
@@ -231,7 +232,7 @@ class Claims:
         found = requested.claims[who]
         most_s, reason = self._claimant(who, requested.partition).wall
         if isinstance(found, int) and limit_s is not None and limit_s > most_s:
-            return f"{reason}: its time limit of {limit_s:,.10g} s is above {most_s:,.10g} s"
+            return f"{reason}: its time limit of {rounded(limit_s)} s is above {rounded(most_s)} s"
         return found
 
     def longest_s(self, who: Claimant, partitions: Iterable[str]) -> float:
@@ -273,7 +274,7 @@ class Claims:
             if row.binds and amount > row.most and not waits_for_use:
                 if not row.most:
                     return f"{row.reason} is 0{f' for {row.whose}' if row.whose else ''}"
-                return f"{row.reason}: it requests {amount:,.10g}, above {row.most:,.10g}"
+                return f"{row.reason}: it requests {rounded(amount)}, above {rounded(row.most)}"
         fixed = sum((*claimant.factors.values(), *requested.factors.values()))
         rate = tres["billing"] * claimant.usage_factor
         decays = self.policy.multifactor is not None  # otherwise Slurm counts minutes until a run ends
@@ -295,7 +296,7 @@ class Claims:
     def refusal(self, job: int, limit: int) -> str:
         """Why a limit of submitted jobs refuses a job."""
         reason, whose = self.reasons[limit]
-        return f"job {job} is rejected: {reason} of {whose} is {self.service.limits.most[limit]:,.10g}"
+        return f"job {job} is rejected: {reason} of {whose} is {rounded(self.service.limits.most[limit])}"
 
     def _limit(self, row: _Row) -> int:
         key = row.reason, row.whose

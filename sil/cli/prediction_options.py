@@ -55,7 +55,8 @@ class OfLog(Settings):
       begin times, holds and cancellations; or the output of `scontrol show reservation`. May be repeated.
       What happens after an earlier --at is not known.
     * `user`: Of a log: who submits the hypothetical job. Default: anyone.
-    * `partition`: Of a log: to which partition.
+    * `partition`: Of a log: to which partition. Default: the one with Default=YES in slurm.conf, if there is
+      one, else any.
     * `horizon`: Of a log: also forecast the waits of jobs that arrive within this duration, at most 7d, by
       partition.
     * `score`: Of a log: instead, forecast this number of its jobs when they were submitted, and compare with

@@ -91,7 +91,8 @@ class HypotheticalJob(NamedTuple):
 
 
 def with_submission(present: Present, job: HypotheticalJob, user: str | None, partition: str) -> Present:
-    """The present, with a job that is submitted now by a user. Raises UserError."""
+    """The present, with a job that is submitted now by a user, by default to the partition with Default=YES.
+    Raises UserError."""
     log = present.policy.log
     number = int(log.jobs["job"].max() or 0) + 1  # type: ignore[arg-type]
     row: dict[str, Any] = {
@@ -110,6 +111,8 @@ def with_submission(present: Present, job: HypotheticalJob, user: str | None, pa
                 f"without nodes and partitions"
             )
     else:
+        default = (name for name, each in log.cluster.partitions.items() if each.is_default)
+        partition = partition or next(default, "")
         tres, at = Tres(job.cpus, job.nodes), present.now_s
         logged = LoggedJob("", user or "", "", partition, job.cpus, (), at, at, at, job.limit_s, tres)
         requests = LoggedRequests(log.cluster)

@@ -13,7 +13,7 @@ from site_db.files.input_errors import MAX_VALUE, shortened
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
 from site_db.slurm.lines import MAX_NUMBER, Line
-from site_db.slurm.output import NO, NO_LIMIT, BadTres, amount_of, limit_s
+from site_db.slurm.output import NO, NO_LIMIT, YES, BadTres, amount_of, limit_s
 
 _SHARED = ("NO", "NONE", "OK")
 _EXCLUSIVE = ("NODE", "USER", "TOPO")
@@ -44,7 +44,8 @@ def partition_of(line: Line, ignored: IgnoredKeys) -> Partition:
         ignored.ignore(line.where, f"Exclusive={exclusive}", what, not_modelled)
     before = shared == "EXCLUSIVE" or line.get("exclusivetopo").upper() == "YES"
     is_exclusive = exclusive in ("NODE", "TOPO") or (before and exclusive not in _SHARED)
-    return Partition(name, max_time_s, max_nodes, is_exclusive, default_time_s)
+    is_default = line.get("default").lower() in YES
+    return Partition(name, max_time_s, max_nodes, is_exclusive, default_time_s, is_default)
 
 
 def _time_s(line: Line, key: str) -> float | None:
