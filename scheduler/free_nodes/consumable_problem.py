@@ -204,7 +204,9 @@ class Standing:
             if binds and limits.exceeds(limit, started + amount):
                 used = limits.used[limit] + limits.past[limit] + started
                 reason, whose = self._of.reasons[limit]
-                figures = f"{rounded(used)} of {rounded(limits.most[limit])} in use, it adds {rounded(amount)}"
+                figures = (
+                    f"{rounded(used)} of {rounded(limits.most[limit])} in use, it adds {rounded(amount)}"
+                )
                 return f"it waits for {reason} of {whose}: {figures}"
         return None
 

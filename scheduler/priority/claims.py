@@ -147,6 +147,7 @@ class Shares:
         tree = np.array([self.parent, above, is_user, uses_parent], np.int64).T
         found = FairShare(tree, norm, of_all, usage, how.half_life_s)
         found.is_tree, found.dampening, found.period_s = how.fair_tree, how.dampening, how.period_s
+        found.resets_s = np.array(how.resets_s, np.float64)
         return found
 
     def of(self, who: Claimant) -> int:

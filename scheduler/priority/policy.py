@@ -16,6 +16,8 @@ ROOT = "root"
 """The account of which all others are children."""
 NORMAL = "normal"
 """The QOS that Slurm makes by itself."""
+RESET_PERIODS = ("now", "daily", "weekly", "monthly", "quarterly", "yearly")
+"""How often Slurm can set usage to 0."""
 TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 """The resources that limits and weights may name; memory in MiB."""
 
@@ -137,6 +139,8 @@ class Multifactor:
     """How the priority of a job is calculated (`PriorityType=priority/multifactor`).
 
     * `half_life_s`: of usage; infinite = it does not decay.
+    * `reset_period`: how often usage is set to 0 (`PriorityUsageResetPeriod`), in small letters; empty =
+      never. `resets_s`: at which times that is.
     * `max_age_s`: the age from which on the factor is 1.
     * `period_s`: how often priorities are calculated again.
     * `fair_tree`: the algorithm of fair share; otherwise the classic one, with a dampening factor.
@@ -154,6 +158,8 @@ class Multifactor:
     favours_small: bool = False
     relative_to_time: bool = False
     not_normalised: tuple[str, ...] = ()
+    reset_period: str = ""
+    resets_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("half_life_s", "max_age_s", "period_s", "dampening"):

@@ -10,6 +10,7 @@ import polars as pl
 from scheduler.messages import counted
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import run_table, with_clusters
+from sil.outcome.run_parts import run_parts
 from sil.report.experiment_figures import (
     gantt,
     over_grid,
@@ -19,8 +20,10 @@ from sil.report.experiment_figures import (
 )
 from sil.report.figures import distribution, setting_title
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section
+from sil.report.replay import over_time
+from sil.report.replay.over_time import AROUND_THE_LONGEST_WAIT, ON_NODES
 from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_texts
-from sil.report.vega_lite import Figure
+from sil.report.vega_lite import Figure, below_each_other
 from sil.trace.facts import RunDescription, RunTables
 
 MAX_NODES_DRAWN = 128
@@ -200,20 +203,25 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -
     last, all_runs = len(d.points) - 1, run_table(facts)
     points = sorted({0, last // 2, last})
     some = " Drawn for the first, the middle and the last point of the grid."
-    held = "CPUs" if d.cores else "machines"
+    held, drawn = "machines", "Colour: job class. Dark frame: parallel run on a cluster."
+    if d.cores:
+        held, drawn = "CPUs", f"{AROUND_THE_LONGEST_WAIT}{ON_NODES}"
     notes = {
         "Turnaround": OVER_ALL_JOBS,
-        "Schedule": "The first replication. Colour: job class. Dark frame: parallel run on a cluster.",
+        "Schedule": f"The first replication. {drawn}",
         "Utilisation over time": f"Share of {held} held by runs, mean over the replications.",
     }
     for title, note in notes.items():
         section = Section(title, note + (some if len(points) < len(d.points) else ""))
         for place, point in enumerate(points):
             ended, runs = jobs.filter(point=point), all_runs.filter(point=point)
-            if not len(ended) or (title == "Schedule" and d.cores):  # where many runs share a node
-                continue
+            if not len(ended) or (title == "Schedule" and d.cores and not d.node_cores):
+                continue  # a trace of an older version does not have the CPUs of each node
             if title == "Turnaround":
                 chart = _turnaround(ended, d)
+            elif title == "Schedule" and d.cores:
+                of_first = facts.filter(point=point, replication=0)
+                chart = _on_nodes(of_first, ended.filter(replication=0), d)
             elif title == "Schedule":
                 chart = gantt(runs.filter(replication=0), ended.filter(replication=0), d)
             else:
@@ -223,6 +231,16 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -
             section.parts.append(part)
         if section.parts:
             yield section
+
+
+def _on_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -> Figure:
+    """The schedule of each scheduler, as the page of a replay has it."""
+    panels = []
+    for name in filter(set(jobs["scheduler"]).__contains__, d.schedulers):
+        parts = run_parts(facts.filter(scheduler=name), d.node_cores)
+        chart = over_time.gantt(jobs.filter(scheduler=name), d.cores, None, parts)
+        panels.append(chart.properties(title=name))
+    return below_each_other(*panels)
 
 
 def _settings(point: Mapping[str, Any]) -> str:

@@ -54,9 +54,9 @@ def colour_scale(names: Iterable[str], without: str | None = None) -> Spec:
     return {"domain": [name for name, _ in shown], "range": [colour for _, colour in shown]}
 
 
-def scheduler_colour(schedulers: Sequence[str]) -> Spec:
+def scheduler_colour(schedulers: Sequence[str], legend_title: str = "Scheduler") -> Spec:
     """The colours of all schedulers of a report."""
-    legend = {"title": "Scheduler", "symbolOpacity": 1}
+    legend = {"title": legend_title, "symbolOpacity": 1}
     return column("scheduler:N", scale=colour_scale(schedulers), legend=legend)
 
 
@@ -98,10 +98,17 @@ def distribution(
     return scheduler_lines(frame, x, y, schedulers, height=280).encode(order=column("share:Q"))
 
 
-def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[str], height: int) -> Figure:
+def scheduler_lines(
+    frame: pl.DataFrame,
+    x: Spec,
+    y: Spec,
+    schedulers: Sequence[str],
+    height: int,
+    legend_title: str = "Scheduler",
+) -> Figure:
     """One line per scheduler; each value holds until the next. A click on a scheduler in the legend shows
     that one, with Shift several; a double click all."""
-    colour = scheduler_colour(schedulers)
+    colour = scheduler_colour(schedulers, legend_title)
     select = {"type": "point", "fields": ["scheduler"], "toggle": "event.shiftKey"}
     opacity = {"condition": {"param": SHOWN, "value": 1}, "value": 0.06}
     looks = {"color": colour, "strokeDash": second_channel(colour, DASHES), "opacity": opacity}

@@ -159,7 +159,7 @@ def _of(log: JobLog, rules: Rules, *files: Path) -> JobLog:
     from sil.report.origin import sha256_sums
     from site_db.jobs.sacct.times import zone_named
 
-    return replace(log, sources=sha256_sums(*files), zone=zone_named(rules.time_zone))
+    return replace(log, sources=sha256_sums(*files), zone=zone_named(rules.time_zone)).with_resets()
 
 
 def _read(path: Path, rules: Rules, processors: int | None, cluster: SiteNodes | None, keep: bool) -> JobLog:

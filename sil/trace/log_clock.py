@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -13,6 +13,8 @@ from scheduler import UserError
 
 KEY = "clock"
 """The key in the description of a replay."""
+MAX_PERIODS = 20_000
+"""The most days, weeks, ... of a log that begin."""
 _PLANNED = re.compile(r"\b(reserved for) ([\d,.]+(?:e\+?\d+)?) s\b")
 """Matches times in the reasons that schedulers give."""
 
@@ -77,6 +79,24 @@ class LogClock:
             return f"{began.astimezone(self.zone):%Y-%m-%d %H:%M:%S}"
         except (OverflowError, ValueError):
             return None
+
+    def begins_of(self, period: str, until_s: float) -> Iterator[float]:
+        """The seconds of the log at which a day, a week (on Sunday), a month, a quarter or a year begins
+        (`daily`, `weekly`, ...), from the first submission on and until a time; none if dates are unknown."""
+        if self.date(self.first_s) is None or self.began_unix_s is None:
+            return
+        first = datetime.fromtimestamp(self.began_unix_s + self.first_s, self.zone)
+        day = first.replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+        for _ in range(MAX_PERIODS):
+            if period in ("daily", "weekly"):
+                day += timedelta(7 - day.isoweekday() % 7 if period == "weekly" else 1)
+            else:
+                months = {"monthly": 1, "quarterly": 3, "yearly": 12}[period]
+                year, month = divmod((12 * day.year + day.month - 1) // months * months + months, 12)
+                day = datetime(year, month + 1, 1)
+            if (begins_s := self.second_of(day)) > until_s:
+                return
+            yield begins_s
 
     @property
     def zero_ms(self) -> float | None:

@@ -184,7 +184,8 @@ def log_of(recorded: RecordedJobs, cluster: SiteNodes, rules: Rules) -> JobLog:
         unsuccessful=failed,
         users={user: name for name, user in users.items()},
         charged=tuple(charged),
-    )
+        zone=zone,
+    ).with_resets()
     if min(due_in_s) == inf:
         return log
     due = pl.DataFrame({"job": [row[0] for row in rows], DUE_IN_S: due_in_s})

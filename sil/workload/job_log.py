@@ -39,6 +39,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 """One row per job, in order of submission, then of job number. An unknown user is -1. Where the log's ids are
 not these numbers, there is the column LOG_ID, too, and where jobs have deadlines, DUE_IN_S."""
 
+YEAR_S = 366 * 86_400.0
 DUE_IN_S = "due_in_s"
 """The seconds from the submission of a job to its deadline; infinite without one."""
 
@@ -298,6 +299,17 @@ class JobLog:
         scaled = (first_s + (pl.col("submit_s") - first_s) / factor).round()
         jobs = self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job")
         return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
+
+    def with_resets(self) -> JobLog:
+        """With the times at which usage is set to 0, as the policy of its nodes says, until a year after the
+        last submission, if dates are known."""
+        policy = None if self.cluster is None else self.cluster.policy
+        if policy is None or policy.multifactor is None or policy.multifactor.reset_period in ("", "now"):
+            return self
+        until_s = float(self.jobs["submit_s"][-1]) + YEAR_S
+        times_s = tuple(self.clock.begins_of(policy.multifactor.reset_period, until_s))
+        policy = replace(policy, multifactor=replace(policy.multifactor, resets_s=times_s))
+        return replace(self, cluster=replace(self.cluster, policy=policy))
 
     def with_deadlines(self, low: float, high: float, seed: int = 1) -> JobLog:
         """The same jobs, each with a deadline: its submission, plus its estimate times a factor between `low`

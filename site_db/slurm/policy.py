@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from scheduler.messages import abbreviated, plural
@@ -55,7 +56,7 @@ def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes
     for line in () if dump is None else dump_lines(dump):
         tree.add(line)
     tree.add_root()
-    if shares is not None:
+    if shares is not None and (policy.multifactor is None or policy.multifactor.reset_period != "now"):
         tree.add_usage(shares)
     groups = [*(each.group for each in tree.all), *(each.group for each in known.values())]
     if (
@@ -66,6 +67,16 @@ def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes
         ignored.others.append(
             "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
             "these, unless AccountingStorageEnforce has safe"
+        )
+    if (how := policy.multifactor) is not None and how.reset_period not in ("", "now"):
+        ignored.others.append(
+            f"usage is set to 0 {how.reset_period} (PriorityUsageResetPeriod) in logs whose dates are known, "
+            f"and elsewhere never"
+        )
+    elif how is not None and how.half_life_s == inf and any(group.minutes for group in groups):
+        ignored.others.append(
+            "usage never decays (PriorityDecayHalfLife=0) and is never set to 0 (PriorityUsageResetPeriod), "
+            "so that jobs wait for ever once GrpTRESMins or GrpWall are used up"
         )
     return replace(policy, associations=tree.all, qualities=known, notes=ignored.sentences)
 

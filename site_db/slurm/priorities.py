@@ -14,6 +14,7 @@ from typing import Any
 
 from scheduler.messages import counted
 from scheduler.priority.policy import (
+    RESET_PERIODS,
     Multifactor,
     PartitionPolicy,
     Preempted,
@@ -40,6 +41,7 @@ WEIGHTS = {
 """The fields of `Weights` by Slurm's keys."""
 _READ = (
     *(*WEIGHTS, "PriorityWeightTRES", "PriorityType", "PriorityFlags", "PriorityDecayHalfLife"),
+    "PriorityUsageResetPeriod",
     *("PriorityMaxAge", "PriorityCalcPeriod", "PriorityFavorSmall", "FairShareDampeningFactor"),
     *("AccountingStorageEnforce", "PreemptType", "PreemptMode", "PreemptExemptTime", "PreemptParameters"),
     *("SchedulerParameters", "SchedulerType"),
@@ -54,7 +56,6 @@ _NOT_MODELLED = {
     "PriorityParameters": "it is for a plugin of the site",
     "PrioritySiteFactorParameters": "priorities have no factor of a plugin of the site",
     "PrioritySiteFactorPlugin": "priorities have no factor of a plugin of the site",
-    "PriorityUsageResetPeriod": "usage decays, and is never set to 0",
 }
 _KNOWN = {name.lower(): name for name in (*_READ, *_NOT_MODELLED)}
 _FACTORS = ("assoc", "part", "qos", "tres")
@@ -223,6 +224,10 @@ class _Configuration:
             if not 0 < (period_s := period.time_s) < inf:
                 raise period.mistake("a time, like 00:05:00")
             found["period_s"] = period_s
+        if (reset := self._get("PriorityUsageResetPeriod")) is not None and reset.value.lower() != "none":
+            found["reset_period"] = reset.value.lower()
+            if found["reset_period"] not in RESET_PERIODS:
+                raise reset.mistake(f"NONE, {', '.join(RESET_PERIODS).upper()}")
         if (dampening := self._get("FairShareDampeningFactor")) is not None:
             if not (factor := dampening.factor):
                 raise dampening.mistake("a number of at least 1")

@@ -51,5 +51,5 @@ cdef class EasyRule(StartRule):
     cdef void note_end(self, Py_ssize_t x) noexcept
     cdef double reserve(self, Py_ssize_t slot, double now_s) except -1.0
     cdef bint is_known_to_delay(self, long kind, long chunks) noexcept
-    @cython.locals(ends_in_time=cython.bint)
+    @cython.locals(ends_in_time=cython.bint, elsewhere=cython.bint)
     cdef void backfill(self, long[::1] later, double now_s) except *

@@ -293,7 +293,8 @@ class EasyRule(StartRule):
             if self.is_out[slot] or not q.fits(slot, now_s) or q.service.reached(slot) != NONE:
                 continue
             ends_in_time = now_s + q.estimate_s[slot] <= self.reserved_s
-            if not ends_in_time and self.is_known_to_delay(kind, chunks):
+            elsewhere = q.service.counts_nodes(slot)  # perhaps, and not where one with this request was
+            if not ends_in_time and not elsewhere and self.is_known_to_delay(kind, chunks):
                 continue
             if not self.take(slot, True, now_s):
                 continue
@@ -302,8 +303,8 @@ class EasyRule(StartRule):
                 continue
             q.give_rows_back(kind, begin, q.rows.n)
             q.rows.n = begin
-            # Where a reservation is, what is alike but for the time may be elsewhere.
-            if self.n_delaying < MAX_DELAYING and self.shadow.calendar.n == 0:  # otherwise it is tried again
+            # Where a reservation is, what is alike but for the time may be elsewhere, too. It is tried again.
+            if self.n_delaying < MAX_DELAYING and self.shadow.calendar.n == 0 and not elsewhere:
                 self.delaying_kind[self.n_delaying] = kind
                 self.delaying_chunks[self.n_delaying] = chunks
                 self.n_delaying += 1

@@ -13,6 +13,8 @@ cdef class FairShare:
     cdef readonly LimitUse limits
     cdef public double dampening, origin_s, period_s
     cdef public bint is_tree
+    cdef public double[::1] resets_s
+    cdef Py_ssize_t n_reset
     cdef long[::1] running, place, association, first_below, below
     cdef double[::1] rate, since_s
     cdef long rank, untied_rank
@@ -30,6 +32,8 @@ cdef class FairShare:
     cpdef void ends(self, Py_ssize_t slot, double now_s) except *
     @cython.locals(n=double)
     cpdef void calculate(self, double now_s) noexcept
+    cdef void reset(self, double now_s) noexcept
+    cdef bint never_resets(self) noexcept
     cdef void pass_time(self, double now_s) noexcept
     cpdef double of_root(self, long a) noexcept
     cdef void note_effective(self) noexcept

@@ -27,6 +27,7 @@ class FairShare:
       `norm` it divides with others (as a share of that account's, and of the root's: `of_all`).
     * `usage` of an association and all below it; times `scale`, which stands for all decay so far.
     * By slot of a run: its association, usage by second, and until when that was added, as rows `running`.
+    * `resets_s`: when usage is set to 0, of which the first `n_reset` are over.
     * Of runs that have ended since the last calculation: `used_by` associations, how much they `used_last`.
     * `limits`: what runs use counts for these, too.
     """
@@ -48,7 +49,7 @@ class FairShare:
         self.first_below, self.below = integers(self.n + 1), integers(self.n)
         self.rank, self.untied_rank, self.is_ranked = 0, 0, False
         self.n_ended, self.used_by, self.used_last = 0, integers(MIN_SIZE), floats(MIN_SIZE)
-        self.limits = LimitUse()
+        self.limits, self.resets_s, self.n_reset = LimitUse(), floats(0), 0
         self.order_below()
 
     def order_below(self) -> None:
@@ -118,9 +119,25 @@ class FairShare:
             n: float = (now_s - self.last_s) // self.period_s - 1.0
             self.pass_time(self.last_s + n * self.period_s)
         while self.last_s + self.period_s <= now_s:
+            self.reset(self.last_s + self.period_s)
             if self.last_s + 2.0 * self.period_s > now_s:
                 self.note_effective()
             self.pass_time(self.last_s + self.period_s)
+
+    def reset(self, now_s: float) -> None:
+        """Set usage to 0, if that is due."""
+        if self.never_resets() or self.resets_s[self.n_reset] > now_s:
+            return
+        self.is_ranked = False
+        self.limits.decay(0.0)
+        for a in range(self.n):
+            self.usage[a] = 0.0
+        while not self.never_resets() and self.resets_s[self.n_reset] <= now_s:
+            self.n_reset += 1
+
+    def never_resets(self) -> bool:
+        """Whether usage is not set to 0 any more."""
+        return self.n_reset == self.resets_s.shape[0]
 
     def pass_time(self, now_s: float) -> None:
         """Let usage decay until now, and add that of runs since the last calculation."""

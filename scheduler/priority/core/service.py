@@ -169,7 +169,9 @@ class ByPolicy(Service):
         limit = self.reached(slot)
         if limit == NONE:
             return False
-        return self.limits.bounds[limit] <= SUBMITTED or (self.fair.decay >= 1.0 and self.fair.n_running == 0)
+        if self.limits.bounds[limit] <= SUBMITTED:
+            return True
+        return self.fair.decay >= 1.0 and self.fair.n_running == 0 and self.fair.never_resets()
 
     def take(self, slot: int, sign: int) -> None:
         self.limits.count(slot, False, sign)

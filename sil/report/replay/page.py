@@ -24,7 +24,13 @@ from sil.report.replay.by_size import (
 )
 from sil.report.replay.differences import Compared
 from sil.report.replay.measured import Replayed, measured
-from sil.report.replay.over_time import gantt, small_multiples, waiting_distribution
+from sil.report.replay.over_time import (
+    AROUND_THE_LONGEST_WAIT,
+    ON_NODES,
+    gantt,
+    small_multiples,
+    waiting_distribution,
+)
 from sil.report.schedule_chart import MAX_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
@@ -162,12 +168,9 @@ def _drawn(title: str, note: str, chart: Figure) -> Section:
 def schedule_sections(replayed: Replayed) -> list[Section]:
     """Part of each schedule as a chart that can be a file."""
     d, jobs = replayed.described, replayed.jobs
-    note = (
-        "All runs while some hundred jobs start, around the job that waited longest. Colours only "
-        "distinguish jobs."
-    )
+    note = AROUND_THE_LONGEST_WAIT
     if d["nodes"]:
-        note += " The CPUs of a node lie side by side. A suspended run has several parts; a lost one is pale."
+        note += ON_NODES
         jobs = {name: table for name, table in jobs.items() if name in replayed.parts}
     return [
         _drawn(

@@ -311,10 +311,10 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
     )
     of_tres = "limits and weights are those of cpu, mem, node, gres/gpu, billing"
     assert [note.replace(f"{tmp_path}/", "").replace(", because ", "|") for note in found.notes] == [
+        "usage is set to 0 monthly (PriorityUsageResetPeriod) in logs whose dates are known, and elsewhere "
+        "never",
         "qos.txt, line 3: ignored: Flags=DenyOnLimit of QOS high|a QOS has no flags here",
         "qos.txt, line 3: ignored: Flags=NoDecay of QOS high|a QOS has no flags here",
-        "slurm.conf, line 1: ignored: PriorityUsageResetPeriod=MONTHLY of slurm.conf|usage decays, and is "
-        "never set to 0",
         f"slurm.conf, line 3: ignored: TRESBillingWeights=license/matlab=2 of partition a|{of_tres}",
         "slurm.conf, line 1: ignored: PriorityFlags=MAX_TRES of slurm.conf|a job is billed for the sum of "
         "its TRES",
