@@ -108,7 +108,9 @@ def _agreement(found: Reproduction) -> Iterator[Part]:
     yield Part(table=PageTable(head, rows))
     yield Part(chart=_waits_by_day(found), name=slug("Waits by day"))
     jobs, requested = {"recorded": found.before, "replayed": found.after}, "requested_number_of_resources"
-    used = utilisation(jobs, "Processors", requested, found.processors, [*jobs], legend_title="Jobs, as")
+    used = utilisation(jobs, "Processors", requested, found.processors, [*jobs])
+    looks = {name: used.spec["encoding"][name] for name in ("color", "strokeDash")}
+    used = used.encode(**{name: {**look, "legend": {"title": "Jobs, as"}} for name, look in looks.items()})
     yield Part(chart=used.properties(title="Utilisation"), name=slug("Utilisation over time"))
     table = usage_table(usage(found.jobs, found.before, found.after), "recorded", "replayed")
     yield Part("Throughput", table=table, folded=True)

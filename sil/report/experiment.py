@@ -21,7 +21,7 @@ from sil.report.experiment_figures import (
 from sil.report.figures import distribution, setting_title
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section
 from sil.report.replay import over_time
-from sil.report.replay.over_time import AROUND_THE_LONGEST_WAIT, ON_NODES
+from sil.report.replay.over_time import AROUND, ON_NODES
 from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_texts
 from sil.report.vega_lite import Figure, below_each_other
 from sil.trace.facts import RunDescription, RunTables
@@ -205,7 +205,7 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -
     some = " Drawn for the first, the middle and the last point of the grid."
     held, drawn = "machines", "Colour: job class. Dark frame: parallel run on a cluster."
     if d.cores:
-        held, drawn = "CPUs", f"{AROUND_THE_LONGEST_WAIT}{ON_NODES}"
+        held, drawn = "CPUs", f"{AROUND}{ON_NODES}"
     notes = {
         "Turnaround": OVER_ALL_JOBS,
         "Schedule": f"The first replication. {drawn}",

@@ -54,9 +54,9 @@ def colour_scale(names: Iterable[str], without: str | None = None) -> Spec:
     return {"domain": [name for name, _ in shown], "range": [colour for _, colour in shown]}
 
 
-def scheduler_colour(schedulers: Sequence[str], legend_title: str = "Scheduler") -> Spec:
+def scheduler_colour(schedulers: Sequence[str]) -> Spec:
     """The colours of all schedulers of a report."""
-    legend = {"title": legend_title, "symbolOpacity": 1}
+    legend = {"title": "Scheduler", "symbolOpacity": 1}
     return column("scheduler:N", scale=colour_scale(schedulers), legend=legend)
 
 
@@ -98,17 +98,10 @@ def distribution(
     return scheduler_lines(frame, x, y, schedulers, height=280).encode(order=column("share:Q"))
 
 
-def scheduler_lines(
-    frame: pl.DataFrame,
-    x: Spec,
-    y: Spec,
-    schedulers: Sequence[str],
-    height: int,
-    legend_title: str = "Scheduler",
-) -> Figure:
+def scheduler_lines(frame: pl.DataFrame, x: Spec, y: Spec, schedulers: Sequence[str], height: int) -> Figure:
     """One line per scheduler; each value holds until the next. A click on a scheduler in the legend shows
     that one, with Shift several; a double click all."""
-    colour = scheduler_colour(schedulers, legend_title)
+    colour = scheduler_colour(schedulers)
     select = {"type": "point", "fields": ["scheduler"], "toggle": "event.shiftKey"}
     opacity = {"condition": {"param": SHOWN, "value": 1}, "value": 0.06}
     looks = {"color": colour, "strokeDash": second_channel(colour, DASHES), "opacity": opacity}

@@ -293,7 +293,7 @@ class EasyRule(StartRule):
             if self.is_out[slot] or not q.fits(slot, now_s) or q.service.reached(slot) != NONE:
                 continue
             ends_in_time = now_s + q.estimate_s[slot] <= self.reserved_s
-            elsewhere = q.service.counts_nodes(slot)  # perhaps, and not where one with this request was
+            elsewhere = q.counts_nodes(slot)  # perhaps, and not where one with this request was
             if not ends_in_time and not elsewhere and self.is_known_to_delay(kind, chunks):
                 continue
             if not self.take(slot, True, now_s):

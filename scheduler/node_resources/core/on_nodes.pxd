@@ -3,6 +3,7 @@ from scheduler.core.queue cimport Queue
 from scheduler.node_resources.core.calendar cimport Calendar
 from scheduler.node_resources.core.placement cimport Ranking, Rows
 from scheduler.node_resources.core.state cimport NodeState
+from scheduler.priority.core.limits cimport LimitUse
 from scheduler.priority.core.service cimport Service
 
 cdef long NONE
@@ -45,6 +46,7 @@ cdef class OnNodes(Queue):
     @cython.locals(by_switches=cython.bint, total=long, left=long, some=long)
     cdef bint choose(self, Py_ssize_t slot, Ranking ranking) except -1
     cpdef bint has_nodes_left(self, Py_ssize_t slot) noexcept
+    cdef bint counts_nodes(self, Py_ssize_t slot) noexcept
     cdef void count(self, Py_ssize_t slot, Py_ssize_t begin, Py_ssize_t after, int sign) noexcept
     cdef bint comes_first(self, long a, long b) noexcept
     cpdef long priority_of(self, Py_ssize_t slot) noexcept

@@ -152,7 +152,8 @@ class OnNodes(Queue):
         """Add to the rows what a job uses, with those nodes first that count already for its limits of nodes.
         Returns whether it exceeds none of them there; otherwise it adds nothing."""
         kind, left, begin, fit = self.kind[slot], self.chunks[slot], self.rows.n, ranking.state.fit
-        if not self.service.counts_nodes(slot):
+        limits, claim = self.service.limits, self.service.limits.claim_of(slot)
+        if not limits.of_nodes[claim]:
             ranking.choose(kind, left, self.rows)
             return True
         kinds, fit_there = self.nodes.kinds, self.fit_there
@@ -161,7 +162,7 @@ class OnNodes(Queue):
             total = 0
             for n in range(self.nodes.n_nodes):
                 fit_there[n] = fit[kind, n]
-                if self.service.counts_on(slot, n) == is_new and not (by_switches and is_new):
+                if limits.counts_on(claim, n) == is_new and not (by_switches and is_new):
                     fit[kind, n] = 0
                 total += fit[kind, n]
             some = min(total, left)
@@ -172,14 +173,19 @@ class OnNodes(Queue):
             left -= some
             for n in range(self.nodes.n_nodes):
                 fit[kind, n] = fit_there[n]
-        if self.service.reached_on(slot, self.rows.node, begin, self.rows.n) == NONE:
+        if limits.first_exceeded_on(claim, self.rows.node, begin, self.rows.n) == NONE:
             return True
         self.rows.n = begin
         return False
 
     def has_nodes_left(self, slot: int) -> bool:
         """Whether a job exceeds no limit of nodes wherever it runs."""
-        return self.service.reached_on(slot, self.rows.node, 0, 0) == NONE
+        limits = self.service.limits
+        return limits.first_exceeded_on(limits.claim_of(slot), self.rows.node, 0, 0) == NONE
+
+    def counts_nodes(self, slot: int) -> bool:
+        """Whether a job counts for a limit of nodes."""
+        return self.service.limits.of_nodes[self.service.limits.claim_of(slot)]
 
     def comes_first(self, a: int, b: int) -> bool:
         """Whether job a comes before job b by arrival, then number."""
@@ -280,8 +286,8 @@ class OnNodes(Queue):
         row = first
         while row != NONE:
             self.nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
-            if self.service.counts_nodes(slot):
-                self.service.take_on(slot, held.node[row], -1)
+            if self.counts_nodes(slot):
+                self.service.limits.count_on(self.service.limits.claim[slot], held.node[row], -1)
             row = held.next[row]
         self.nodes.give_of_site(kind, 1)
         self.service.take(slot, -1)
@@ -318,9 +324,9 @@ class OnNodes(Queue):
     def count(self, slot: int, begin: int, after: int, sign: int) -> None:
         """Count a job with what these rows state for its limits (1), or no longer (-1)."""
         self.service.take(slot, sign)
-        if self.service.counts_nodes(slot):
+        if self.counts_nodes(slot):
             for x in range(begin, after):
-                self.service.take_on(slot, self.rows.node[x], sign)
+                self.service.limits.count_on(self.service.limits.claim[slot], self.rows.node[x], sign)
 
     def undo(self) -> None:
         """Free what jobs took in a pass."""

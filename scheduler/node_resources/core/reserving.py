@@ -454,11 +454,12 @@ class ReservingRule(StartRule):
         q, begin = self.queue, self.queue.rows.n
         if q.service.reached(slot) != NONE:
             return False
-        if self.start_s[slot] == inf or not q.service.counts_nodes(slot):
+        if self.start_s[slot] == inf or not q.counts_nodes(slot):
             return True
         self.add_reserved(slot)
         after, q.rows.n = q.rows.n, begin
-        return q.service.reached_on(slot, q.rows.node, begin, after) == NONE
+        limits = q.service.limits
+        return limits.first_exceeded_on(limits.claim[slot], q.rows.node, begin, after) == NONE
 
     def start_due(self, now_s: float) -> None:
         """Write the jobs whose time has come to `placed` of the queue, and what they use to `rows`."""

@@ -8,7 +8,7 @@ cdef class LimitUse:
     cdef readonly Py_ssize_t n_claims, n_rows, n_limits
     cdef readonly long[::1] first_row, limit, binds, bounds, claim
     cdef public long[:, ::1] on
-    cdef unsigned char[::1] of_nodes
+    cdef readonly unsigned char[::1] of_nodes
     cdef readonly double[::1] amount, factor, limit_s, most, used, past, left
     cpdef long add(self, double most, long bounds, double past) except -1
     cpdef long add_claim(self, double factor, double limit_s) except -1
@@ -19,6 +19,7 @@ cdef class LimitUse:
     cpdef long first_exceeded(self, long claim, bint of_submitted) noexcept
     @cython.locals(n_new=long)
     cpdef long first_exceeded_on(self, long claim, long[::1] nodes, Py_ssize_t begin, Py_ssize_t after) noexcept
+    cdef long claim_of(self, Py_ssize_t slot) noexcept
     cdef bint counts_on(self, long claim, long node) noexcept
     cpdef void count_on(self, long claim, long node, int sign) noexcept
     cdef double counted(self, Py_ssize_t x, long claim) noexcept

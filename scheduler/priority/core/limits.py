@@ -112,6 +112,10 @@ class LimitUse:
                 return limit
         return NONE
 
+    def claim_of(self, slot: int) -> int:
+        """The claim of a job; 0 where there are none."""
+        return self.claim[slot] if slot < self.claim.shape[0] else 0
+
     def counts_on(self, claim: int, node: int) -> bool:
         """Whether a node counts already for a limit of nodes that binds a job."""
         for x in range(self.first_row[claim], self.first_row[claim + 1]):

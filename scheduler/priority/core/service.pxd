@@ -7,6 +7,7 @@ cdef long NONE, FIRST, SUBMITTED
 
 cdef class Service:
     cdef public long next_claim
+    cdef readonly LimitUse limits
     cpdef void arrives(self, Py_ssize_t slot, double now_s) except *
     cpdef bint calculate(self, double now_s)
     cpdef double next_s(self) noexcept
@@ -14,10 +15,6 @@ cdef class Service:
     cpdef long charged(self, Py_ssize_t slot) noexcept
     cpdef long refusing(self) noexcept
     cpdef long reached(self, Py_ssize_t slot) noexcept
-    cpdef long reached_on(self, Py_ssize_t slot, long[::1] nodes, Py_ssize_t begin, Py_ssize_t after) noexcept
-    cdef bint counts_on(self, Py_ssize_t slot, long node) noexcept
-    cdef bint counts_nodes(self, Py_ssize_t slot) noexcept
-    cdef void take_on(self, Py_ssize_t slot, long node, int sign) noexcept
     cpdef bint is_held(self, Py_ssize_t slot) noexcept
     cpdef void take(self, Py_ssize_t slot, int sign) noexcept
     cpdef void begins(self, Py_ssize_t slot, double now_s) except *
@@ -27,7 +24,6 @@ cdef class Service:
 @cython.final
 cdef class ByPolicy(Service):
     cdef readonly FairShare fair
-    cdef readonly LimitUse limits
     cdef readonly double age, max_age_s, fair_share, calculated_s
     cdef readonly long[::1] association, tier, is_first
     cdef readonly double[::1] fixed, rate, since_s

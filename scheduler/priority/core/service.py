@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
-from scheduler.core.arrays import MIN_SIZE, Ints, floats, integers, larger
+from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.codes import NONE, SUBMITTED
 from scheduler.priority.core.fair_share import FairShare
+from scheduler.priority.core.limits import LimitUse
 
 HIGHEST = 2.0**32 - 1
 """The highest priority of a job, in Slurm."""
@@ -15,10 +16,10 @@ FIRST = 2**60
 
 
 class Service:
-    """Jobs are served in order of arrival, without limits."""
+    """Jobs are served in order of arrival, without `limits`."""
 
     def __init__(self) -> None:
-        self.next_claim = 0
+        self.next_claim, self.limits = 0, LimitUse()
 
     def arrives(self, slot: int, now_s: float) -> None:
         """Note that a job with the `next_claim` waits in a slot."""
@@ -46,22 +47,6 @@ class Service:
     def reached(self, slot: int) -> int:
         """The first limit for which a job has to wait wherever it would run, or NONE."""
         return NONE
-
-    def reached_on(self, slot: int, nodes: Ints, begin: int, after: int) -> int:
-        """The first limit of nodes that a job would exceed on these, or, without any, on others than those
-        that count already; NONE if it would exceed none."""
-        return NONE
-
-    def counts_on(self, slot: int, node: int) -> bool:
-        """Whether a node counts already for a limit of nodes that binds a job."""
-        return False
-
-    def counts_nodes(self, slot: int) -> bool:
-        """Whether a job counts for a limit of nodes."""
-        return False
-
-    def take_on(self, slot: int, node: int, sign: int) -> None:
-        """Count what a job has on a node (1), or no longer has there (-1), for limits of nodes."""
 
     def is_held(self, slot: int) -> bool:
         """Whether a job has to wait for a limit until another one ends or leaves."""
@@ -152,18 +137,6 @@ class ByPolicy(Service):
 
     def reached(self, slot: int) -> int:
         return self.limits.first_exceeded(self.limits.claim[slot], False)
-
-    def reached_on(self, slot: int, nodes: Ints, begin: int, after: int) -> int:
-        return self.limits.first_exceeded_on(self.limits.claim[slot], nodes, begin, after)
-
-    def counts_on(self, slot: int, node: int) -> bool:
-        return self.limits.counts_on(self.limits.claim[slot], node)
-
-    def counts_nodes(self, slot: int) -> bool:
-        return self.limits.of_nodes[self.limits.claim[slot]]
-
-    def take_on(self, slot: int, node: int, sign: int) -> None:
-        self.limits.count_on(self.limits.claim[slot], node, sign)
 
     def is_held(self, slot: int) -> bool:
         limit = self.reached(slot)

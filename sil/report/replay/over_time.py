@@ -22,7 +22,7 @@ SINCE = "Days since the first submission"
 WAITING = ("submission_time", "starting_time")
 RUNNING = ("starting_time", "finish_time")
 WINDOW = "window"
-AROUND_THE_LONGEST_WAIT = (
+AROUND = (
     "All runs while some hundred jobs start, around the job that waited longest. Colours only "
     "distinguish jobs."
 )
@@ -38,17 +38,11 @@ def queue_length(jobs: Jobs, names: Sequence[str], bins: int = BINS) -> Figure:
 
 
 def utilisation(
-    jobs: Jobs,
-    what: str,
-    requested: str,
-    capacity: int,
-    names: Sequence[str],
-    bins: int = BINS,
-    legend_title: str = "Scheduler",
+    jobs: Jobs, what: str, requested: str, capacity: int, names: Sequence[str], bins: int = BINS
 ) -> Figure:
     """The mean share of processors, or of GPUs, in use in each interval of time."""
     share = 100.0 * pl.col(requested) / capacity
-    return _over_time(jobs, names, f"{what} in use (%)", RUNNING, share, bins, legend_title)
+    return _over_time(jobs, names, f"{what} in use (%)", RUNNING, share, bins)
 
 
 def small_multiples(
@@ -85,13 +79,7 @@ def small_multiples(
 
 
 def _over_time(
-    jobs: Jobs,
-    names: Sequence[str],
-    title: str,
-    between: tuple[str, str],
-    weight: pl.Expr,
-    bins: int,
-    legend_title: str = "Scheduler",
+    jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr, bins: int
 ) -> Figure:
     """The mean over each bin of the summed weight of the jobs that are between two times."""
     first_s = _first_s(jobs)
@@ -105,7 +93,7 @@ def _over_time(
         for scheduler, table in jobs.items()
     ]
     x, y = column("day:Q", title=SINCE), column("value:Q", title=title)
-    chart = scheduler_lines(pl.concat(frames), x, y, names, 240, legend_title)
+    chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
     return chart.mark("line", interpolate="step", strokeWidth=1.3, clip=True)
 
 

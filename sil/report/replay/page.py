@@ -24,13 +24,7 @@ from sil.report.replay.by_size import (
 )
 from sil.report.replay.differences import Compared
 from sil.report.replay.measured import Replayed, measured
-from sil.report.replay.over_time import (
-    AROUND_THE_LONGEST_WAIT,
-    ON_NODES,
-    gantt,
-    small_multiples,
-    waiting_distribution,
-)
+from sil.report.replay.over_time import AROUND, ON_NODES, gantt, small_multiples, waiting_distribution
 from sil.report.schedule_chart import MAX_RECTANGLES, schedules
 from sil.report.tables import replay_rows
 from sil.report.vega_lite import Figure
@@ -168,7 +162,7 @@ def _drawn(title: str, note: str, chart: Figure) -> Section:
 def schedule_sections(replayed: Replayed) -> list[Section]:
     """Part of each schedule as a chart that can be a file."""
     d, jobs = replayed.described, replayed.jobs
-    note = AROUND_THE_LONGEST_WAIT
+    note = AROUND
     if d["nodes"]:
         note += ON_NODES
         jobs = {name: table for name, table in jobs.items() if name in replayed.parts}

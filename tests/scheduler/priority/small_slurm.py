@@ -345,7 +345,9 @@ class SmallSlurm:
             times += [self.calculated_s + site.period_s] if self.waiting else []
             now_s = min(times)
             self.calculate_until(now_s)
+            something_happens = now_s == self.calculated_s
             for job in [job for job in self.running if (job.start_s or 0) + job.run_s == now_s]:
+                something_happens = True
                 self.ended.append((job, self.used(job, now_s)))
                 self.running.remove(job)
                 remove(nodes, empty, job.request)
@@ -353,8 +355,10 @@ class SmallSlurm:
                 job = arriving.pop(0)
                 job.is_refused = self.refuses(job)
                 if not job.is_refused:
+                    something_happens = True
                     self.waiting.append(job)
-            self.one_pass(nodes, empty, now_s)
+            if something_happens:
+                self.one_pass(nodes, empty, now_s)
 
     def one_pass(self, nodes: list[SmallNode], empty: list[SmallNode], now_s: float) -> None:
         for job in self.waiting:

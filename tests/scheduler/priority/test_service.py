@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from scheduler.core.arrays import MIN_SIZE
@@ -86,6 +87,26 @@ def test_a_limit_of_submitted_jobs_counts_those_that_wait_and_run_and_lets_none_
     ends(claims, 0, 30.0)
     assert arrives(claims, 2)
     assert [starts(claims, slot) for slot in (1, 2)] == [True, True]
+
+
+def test_a_node_counts_once_for_a_limit_of_nodes_however_many_run_there() -> None:
+    claims = site(ResourceLimits({"node": 2}))
+    limits = claims.service.limits
+    limits.on = np.zeros((0, 3), np.int64)
+    assert arrives(claims, 0)
+    claim = limits.claim[0]
+
+    def exceeds(*nodes: int) -> bool:
+        return limits.first_exceeded_on(claim, np.array(nodes, np.int64), 0, len(nodes)) != NONE
+
+    for node in (0, 0, 1):
+        limits.count_on(claim, node, 1)
+    limits.count_on(claim, 0, -1)
+    assert limits.used[0] == 2
+    assert [exceeds(0), exceeds(0, 1), exceeds(2), exceeds()] == [False, False, True, True]
+    limits.count_on(claim, 0, -1)
+    assert limits.used[0] == 1
+    assert [exceeds(2, 2), exceeds(0, 1), exceeds(0, 2), exceeds()] == [False, False, True, False]
 
 
 def test_what_runs_have_left_by_their_time_limits_counts_from_calculation_to_calculation() -> None:

@@ -112,7 +112,7 @@ def cases(draw: st.DrawFn, most_jobs: int = 25) -> Case:
 
 
 def resource_limits(of: small.Limits) -> ours.ResourceLimits:
-    tres = {name: of[name] for name in ("cpu", "node") if name in of}
+    tres: dict[str, float] = {name: of[name] for name in ("cpu", "node") if name in of}
     counts: Any = {key: of.get(name) for key, name in (("running", "jobs"), ("submitted", "submitted"))}
     return ours.ResourceLimits(tres, wall_s=of.get("wall"), **counts)
 

@@ -15,6 +15,7 @@ from tests.scheduler.priority import test_fair_share as shares
 from tests.scheduler.priority import test_service as served
 
 OF_ENDS = shares.test_a_run_that_ends_between_two_calculations_counts_from_the_next_one_on
+OF_NODES = served.test_a_node_counts_once_for_a_limit_of_nodes_however_many_run_there
 OF_USE = served.test_what_a_run_uses_counts_for_its_association_from_its_begin_to_its_end
 OF_WAITS, OF_SUBMITTED = (
     served.test_jobs_wait_for_a_limit_until_runs_have_ended,
@@ -62,14 +63,14 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
         "runs count for ever": ("+= sign *", "+= abs(sign) *", OF_WAITS),
         "only the first limit counts": ("if self.exceeds(limit, self.amount[x]):", "if False:", OF_WAITS),
         "limits of submitted jobs let jobs wait": (
-            "not self.binds[x] or (self.bounds[limit] == SUBMITTED) != of_submitted",
+            "not self.binds[x] or bounds == NODES or (bounds == SUBMITTED) != of_submitted",
             "not self.binds[x]",
             OF_SUBMITTED,
         ),
         "jobs are not counted when they arrive": ("self.count(slot, True, 1)", "pass", OF_SUBMITTED),
         "a limit binds all that count for it": (
-            "not self.binds[x] or ",
-            "",
+            "not self.binds[x] or bounds == NODES or ",
+            "bounds == NODES or ",
             served.test_a_job_that_a_limit_does_not_bind_counts_for_it,
         ),
         "a job counts only where it is bound": (
@@ -89,6 +90,14 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
         "what was used does not decay": ("self.past[limit] *= by", "pass", OF_MINUTES),
         "what is to run is used": ("return bounds != USED and past", "return past", OF_MINUTES),
         "what runs is not safe": ("past + used + more >", "past + more >", OF_SAFETY),
+        "a node counts for each run": ("self.used[limit] -= self.on[limit, node] > 0", "pass", OF_NODES),
+        "a node is left by the first run that ends": (
+            "on[limit, node] += sign",
+            "on[limit, node] = sign",
+            OF_NODES,
+        ),
+        "parts of a node are nodes": ("(y == begin or nodes[y] != nodes[y - 1])", "True", OF_NODES),
+        "all nodes are new": ("n_new if begin < after else self.amount[x]", "self.amount[x]", OF_NODES),
         "what was used is forgotten": ("self.past[limit] += used", "used", OF_MINUTES),
     },
     service: {

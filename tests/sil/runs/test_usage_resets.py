@@ -84,8 +84,8 @@ def test_now_forgets_the_usage_before_the_first_job(tmp_path: Path) -> None:
 
 def test_a_job_that_waits_for_ever_is_announced_once(tmp_path: Path) -> None:
     assert [note for note in policy_of(tmp_path).notes if "for ever" in note] == [
-        "usage never decays (PriorityDecayHalfLife=0) and is never set to 0 (PriorityUsageResetPeriod), so that "
-        "jobs wait for ever once GrpTRESMins or GrpWall are used up"
+        "usage never decays (PriorityDecayHalfLife=0) and is never set to 0 (PriorityUsageResetPeriod), "
+        "so that jobs wait for ever once GrpTRESMins or GrpWall are used up"
     ]
 
 
