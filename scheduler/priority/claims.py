@@ -338,7 +338,7 @@ class Claims:
         }
         rows, wall = list[_Row](), (inf, "")
         if "limits" in self.policy.enforces:
-            names = dict.fromkeys((qos_of_partition, who.qos))
+            names = dict.fromkeys((qos_of_partition, who.qos)[:: -1 if quality.over_partition else 1])
             qualities = [known[name] for name in names if name in known]
             # Slurm looks at numbers of jobs and wall time before it selects nodes, at resources afterwards.
             rows = sorted(_rows(who, qualities, above), key=lambda row: row.what not in (_JOB, _WALL))
@@ -437,7 +437,7 @@ def _of_one_job(
 def _rows(
     who: Claimant, qualities: Sequence[QualityOfService], above: Sequence[Association]
 ) -> Iterator[_Row]:
-    """The limits of a job: of several for the same, the first counts: the partition's QOS, the job's, the
+    """The limits of a job: of several for the same, the first counts: those of the `qualities`, then the
     nearest association's. Those of groups count in each account above, unless a QOS has them."""
     stated: set[tuple[str, str]] = set()
     account = above[0].account if above else who.account

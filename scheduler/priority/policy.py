@@ -108,7 +108,8 @@ class Preemption:
 @dataclass(frozen=True)
 class QualityOfService:
     """A quality of service (QOS): limits of all its jobs together, of each user's, of each account's, of one
-    job; the factor by which its jobs' usage counts; the names of those whose jobs it `preempts`."""
+    job; the factor by which its jobs' usage counts; the names of those whose jobs it `preempts`; and whether
+    its limits come before those of the partition's QOS (`over_partition`)."""
 
     name: str
     priority: int = 0
@@ -119,6 +120,7 @@ class QualityOfService:
     usage_factor: float = 1.0
     preempts: tuple[str, ...] = ()
     preempted: Preempted = Preempted()
+    over_partition: bool = False
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ OF_QUALITIES = {
 _ACCRUING = ("GrpJobsAccrue", "MaxJobsAccrue", "MaxJobsAccruePerUser", "MaxJobsAccruePerAccount")
 _OTHER = {
     **dict.fromkeys(_ACCRUING, "the number of jobs that age has no limits"),
-    "Flags": "a QOS has no flags here",
+    "Flags": "it is not modelled",
     "LimitFactor": "limits are as they are stated",
     "MaxTRESPerNode": "limits are of all nodes of a job",
     "MinPrioThresh": "jobs of any priority have reservations",
@@ -118,7 +118,11 @@ def said(
             values = found.setdefault(whose, {})
             values[what] = _value(setting, what, values.get(what, {}), ignored)
         elif key == "Flags":
-            for flag in setting.value.split(","):
+            flags = {flag.lower(): flag for flag in setting.value.split(",")}
+            if flags.pop("overpartqos", None):
+                found.setdefault("", {})["over_partition"] = True
+            flags.pop("denyonlimit", None)  # jobs that exceed a limit alone are refused anyway
+            for flag in flags.values():
                 ignored.add(setting._replace(value=flag), _OTHER[key], f"{key}={flag}")
         elif key in _OTHER:
             ignored.add(setting, _OTHER[key])

@@ -73,6 +73,9 @@ def table_lines(path: Path, kind: str, key: str, form: Form) -> Iterator[Line]:
     if key not in _columns(header):
         raise InvalidFile(f"{path}, line 1: there is no column {key.title()}; expected {form}")
     for number, row in rows:
+        if (n := row.count("|")) > header.count("|"):
+            expected = f"expected {len(columns)}, as in the first line"
+            raise InvalidFile(f"{path}, line {number}: there are {n + 1} values; {expected}")
         values = [
             Pair(column.strip(), value.strip())
             for column, value in zip(columns, row.split("|"), strict=False)

@@ -126,6 +126,12 @@ def test_the_partitions_qos_overrides_the_jobs(what: str) -> None:
     assert reason(claims({what: MANY}, {what: JOBS}), ANN, ANN) is not None
 
 
+@pytest.mark.parametrize("what", ["group", "of_user", "of_account"])
+def test_with_its_flag_the_jobs_qos_overrides_the_partitions(what: str) -> None:
+    assert reason(claims({what: MANY, "over_partition": True}, {what: JOBS}), ANN, ANN) is None
+    assert reason(claims({what: JOBS, "over_partition": True}, {what: MANY}), ANN, ANN) is not None
+
+
 def test_a_qos_overrides_associations_and_these_the_accounts_above() -> None:
     assert reason(claims({"group": MANY}, accounts={"group": JOBS}), ANN, ANN) is None
     assert reason(claims({"job": MANY}, users={"job": NOT_ONE}), ANN) is None

@@ -313,8 +313,7 @@ def test_each_kind_of_setting_that_is_not_modelled_has_a_sentence(tmp_path: Path
     assert [note.replace(f"{tmp_path}/", "").replace(", because ", "|") for note in found.notes] == [
         "usage is set to 0 monthly (PriorityUsageResetPeriod) in logs whose dates are known, and elsewhere "
         "never",
-        "qos.txt, line 3: ignored: Flags=DenyOnLimit of QOS high|a QOS has no flags here",
-        "qos.txt, line 3: ignored: Flags=NoDecay of QOS high|a QOS has no flags here",
+        "qos.txt, line 3: ignored: Flags=NoDecay of QOS high|it is not modelled",
         f"slurm.conf, line 3: ignored: TRESBillingWeights=license/matlab=2 of partition a|{of_tres}",
         "slurm.conf, line 1: ignored: PriorityFlags=MAX_TRES of slurm.conf|a job is billed for the sum of "
         "its TRES",
@@ -377,6 +376,17 @@ def test_limits_of_minutes_have_old_names_too_and_a_node_that_jobs_share_is_said
         "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
         "these, unless AccountingStorageEnforce has safe",
     ]
+
+
+def test_the_flag_of_a_qos_that_comes_before_that_of_the_partition_is_read(tmp_path: Path) -> None:
+    found = read(tmp_path, qos=("Name|Flags", "x|DenyOnLimit,OverPartQOS", "y|DenyOnLimit"))
+    assert [found.qualities[name].over_partition for name in "xy"] == [True, False]
+    assert not any("Flags" in note for note in found.notes)
+
+
+def test_a_row_with_more_values_than_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile, match="line 2: there are 3 values; expected 2, as in the first line"):
+        read(tmp_path, qos=("Name|Flags", "x|a|b"))
 
 
 def test_a_wall_time_of_0_is_a_limit_and_a_grace_time_of_0_says_nothing(tmp_path: Path) -> None:
