@@ -303,13 +303,13 @@ class JobLog:
     def with_resets(self) -> JobLog:
         """With the times at which usage is set to 0, as the policy of its nodes says, until a year after the
         last submission, if dates are known."""
-        policy = None if self.cluster is None else self.cluster.policy
-        if policy is None or policy.multifactor is None or policy.multifactor.reset_period in ("", "now"):
+        cluster = self.cluster
+        how = None if cluster is None or cluster.policy is None else cluster.policy.multifactor
+        if cluster is None or cluster.policy is None or how is None or how.reset_period in ("", "now"):
             return self
         until_s = float(self.jobs["submit_s"][-1]) + YEAR_S
-        times_s = tuple(self.clock.begins_of(policy.multifactor.reset_period, until_s))
-        policy = replace(policy, multifactor=replace(policy.multifactor, resets_s=times_s))
-        return replace(self, cluster=replace(self.cluster, policy=policy))
+        how = replace(how, resets_s=tuple(self.clock.begins_of(how.reset_period, until_s)))
+        return replace(self, cluster=replace(cluster, policy=replace(cluster.policy, multifactor=how)))
 
     def with_deadlines(self, low: float, high: float, seed: int = 1) -> JobLog:
         """The same jobs, each with a deadline: its submission, plus its estimate times a factor between `low`
