@@ -215,8 +215,8 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, d: RunDescription) -
         section = Section(title, note + (some if len(points) < len(d.points) else ""))
         for place, point in enumerate(points):
             ended, runs = jobs.filter(point=point), all_runs.filter(point=point)
-            if not len(ended) or (title == "Schedule" and d.cores and not d.node_cores):
-                continue  # a trace of an older version does not have the CPUs of each node
+            if not len(ended):
+                continue
             if title == "Turnaround":
                 chart = _turnaround(ended, d)
             elif title == "Schedule" and d.cores:

@@ -1,4 +1,4 @@
-"""Under limits of TRES-minutes and of nodes, jobs start when Slurm's controller starts them.
+"""Under limits of TRES-minutes jobs start when Slurm's controller starts them.
 
 Jobs that have long waited while nothing runs are given up there, so that there is a long run.
 """
@@ -89,7 +89,6 @@ def starts_s(folder: Path, scheduler: str) -> dict[int, float]:
         pytest.param("safe", "GrpTRESMins=cpu=600", id="used safely"),
         pytest.param("limits", "GrpTRESRunMins=cpu=500", id="to run"),
         pytest.param("safe", "GrpWall=150", id="wall time"),
-        pytest.param("limits", "GrpTRES=node=2", id="nodes"),
     ],
 )
 def test_jobs_start_when_the_controller_starts_them(tmp_path: Path, enforces: str, group: str) -> None:
