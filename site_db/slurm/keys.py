@@ -16,8 +16,7 @@ from site_db.slurm.lines import Line, Pair
 _READ = {
     "nodename": """NodeName Boards CoreSpecCount CoresPerSocket CPUs CpuSpecList Feature Features Gres
         MemSpecLimit Procs RealMemory Reason Sockets SocketsPerBoard State ThreadsPerCore""",
-    "partitionname": """PartitionName Default DefaultTime Exclusive MaxNodes MaxTime Nodes OverSubscribe
-        Shared State""",
+    "partitionname": "PartitionName DefaultTime Exclusive MaxNodes MaxTime Nodes OverSubscribe Shared State",
     "downnodes": "DownNodes Reason State",
     "nodeset": "NodeSet Feature Nodes",
 }
@@ -26,7 +25,7 @@ KINDS = tuple(_READ)
 _WITHOUT_EFFECT = {
     "nodename": """BcastAddr CpuBind GresConf NodeAddr NodeHostname Parameters Port RestrictedCoresPerGPU
         SuspendTime TmpDisk Topology TRESWeights Weight""",
-    "partitionname": """Alternate CpuBind DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
+    "partitionname": """Alternate CpuBind Default DefCpuPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode
         DisableRootJobs GraceTime Hidden JobDefaults LLN OverTimeLimit PowerDownOnIdle ResumeTimeout
         RootOnly SelectTypeParameters SuspendTime SuspendTimeout Topology TRESBillingWeights""",
     "downnodes": "",

@@ -405,7 +405,7 @@ def test_keys_without_effect_are_counted_in_one_sentence_and_values_that_say_not
         "PartitionName=q Nodes=n1 SelectTypeParameters=CR_Socket",
     )
     assert found.notes == (
-        "keys without effect on the model, with their numbers of lines: NodeAddr (1), "
+        "keys without effect on the model, with their numbers of lines: Default (1), NodeAddr (1), "
         "SelectTypeParameters (1), TmpDisk (1), Weight (2)",
     )
 
