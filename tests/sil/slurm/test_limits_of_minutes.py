@@ -1,4 +1,4 @@
-"""Under limits of TRES-minutes jobs start when Slurm's controller starts them.
+"""Under limits of TRES-minutes and of nodes jobs start when Slurm's controller starts them.
 
 Jobs that have long waited while nothing runs are given up there, so that there is a long run.
 """
@@ -56,10 +56,11 @@ def write_site(folder: Path, enforces: str, group: str, rng: random.Random) -> N
         "Parent - 'other'",
         "User - 'eve':DefaultAccount='other':Fairshare=1",
     )
-    at_s = BEGAN_S
+    at_s, of_other = BEGAN_S, CPUS if "node" in group else 1  # all of a node, or others would choose by it
     rows = [  # of another account, a job that runs as long as others wait, so that the controller is heard
         "JobID|User|Account|QOS|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|NodeList",
-        f"{N_JOBS + 1}|eve|other|normal|p|{at_s}|{at_s}|{at_s + 100_000}|COMPLETED|2000|cpu=1,node=1|n4",
+        f"{N_JOBS + 1}|eve|other|normal|p|{at_s}|{at_s}|{at_s + 100_000}|COMPLETED|2000|cpu={of_other}"
+        f",node=1|n4",
     ]
     for number in range(1, N_JOBS + 1):
         at_s += rng.randrange(10, 200)
@@ -89,6 +90,7 @@ def starts_s(folder: Path, scheduler: str) -> dict[int, float]:
         pytest.param("safe", "GrpTRESMins=cpu=600", id="used safely"),
         pytest.param("limits", "GrpTRESRunMins=cpu=500", id="to run"),
         pytest.param("safe", "GrpWall=150", id="wall time"),
+        pytest.param("limits", "GrpTRES=node=2", id="nodes"),
     ],
 )
 def test_jobs_start_when_the_controller_starts_them(tmp_path: Path, enforces: str, group: str) -> None:
