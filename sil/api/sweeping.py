@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import polars as pl
@@ -13,16 +14,18 @@ from scheduler.messages import counted
 from sil.api.calls import Working, warn
 from sil.api.logs import given_log
 from sil.declared import as_keyword, choice, spread
-from sil.experiment.log_sweep import LogSweep, run_sweep
+from sil.experiment.log_sweep import LogSweep, alternatives, run_sweep
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
 from sil.outcome.statistics import CONFIDENCE
 from sil.runs.under_test import check_for_logs, named
+from sil.settings.alternatives import texts
 from sil.settings.replays import Asking, Estimates
 from sil.workers.executor import Interrupted
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Slicing
+from sil.workload.slices import SlicedLog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +40,12 @@ class MeasuredSlices(Slicing):
 
 @spread(as_keyword)
 def sweep(
-    logs: JobLog | Iterable[JobLog],
+    logs: JobLog | Iterable[JobLog] | Mapping[str, JobLog | Iterable[JobLog]],
     schedulers: object,
     *,
     load: float | Sequence[float] = 1.0,
     estimates: str | Sequence[str] = "user",
+    settings: str | Sequence[str] = (),
     cut: MeasuredSlices,
     how: Asking,
     where: Working,
@@ -49,7 +53,9 @@ def sweep(
     """Replay every slice of some logs under every scheduler, load and kind of estimates, with the results of
     the command `sil sweep`.
 
+    * `logs`: a log or several; or to compare policies, by the name of each, the same logs as read under it.
     * `load`: factors by which times between arrivals are divided.
+    * `settings`: of replays, to compare with the present ones, like "checkpoint_interval_s={600,3600}".
     {cut}
     {how}
     {where}
@@ -58,18 +64,19 @@ def sweep(
     replays that are done, with a warning. Raises UserError for invalid settings.
     """
     under_test = named(schedulers, isolated=True, raises_faults=False)
-    of_one = isinstance(logs, JobLog | str) or not isinstance(logs, Iterable)
-    of = [given_log(log, cut.bound_s) for log in cast("Iterable[object]", [logs] if of_one else logs)]
-    check_for_logs(under_test.values(), any(log.cluster is not None for log in of))
-    kinds = [estimates] if isinstance(estimates, str) else estimates
+    policies = logs if isinstance(logs, Mapping) else {"": logs}
+    of = {str(name): _logs(each, cut) for name, each in policies.items()}
+    check_for_logs(under_test.values(), any(x.log.cluster is not None for each in of.values() for x in each))
+    under = alternatives({name: partial(_unchanged, each) for name, each in of.items()}, settings)
     wanted = LogSweep(
-        tuple(map(cut.sliced, of)),
+        under[0].logs if under else (),
         tuple(under_test.values()),
         tuple([float(load)] if isinstance(load, int | float) else map(float, load)),
-        tuple(choice(Estimates, kind, "estimates") for kind in kinds),
+        tuple(choice(Estimates, kind, "estimates") for kind in texts(estimates)),
         how,
+        under[1:],
     )
-    names = tuple(scheduler.label for scheduler in wanted.schedulers)
+    names = wanted.names
     with where.listened("sweep", "replays") as (listener, executor):
         try:
             found = Sweep(run_sweep(wanted, executor, listener), names)
@@ -80,6 +87,21 @@ def sweep(
             notes = "".join(f"; {note}" for note in found.notes)
             warn(f"interrupted: {interrupted}; the others are left out{notes}")
     return found
+
+
+def _logs(given: object, cut: MeasuredSlices) -> tuple[SlicedLog, ...]:
+    of_one = isinstance(given, JobLog | str) or not isinstance(given, Iterable)
+    logs = cast("Iterable[object]", [given] if of_one else given)
+    return tuple(cut.sliced(given_log(log, cut.bound_s)) for log in logs)
+
+
+def _unchanged(logs: tuple[SlicedLog, ...], settings: str) -> tuple[SlicedLog, ...]:
+    if settings:
+        raise UserError(
+            f"{settings} is no setting of a replay; for one of slurm.conf, read the log under it, as in "
+            f"sil.read_log(..., settings={settings!r}), and give the logs by name"
+        )
+    return logs
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,9 @@ slices."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,7 @@ from sil.cli import console, options
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis
+from sil.settings.alternatives import expanded
 from sil.settings.replays import Asking, Estimates, Replaying
 from sil.site.logs import OfPart, OfPeriod
 from sil.workers.execution import Execution
@@ -23,18 +26,25 @@ from sil.workers.executor import Inline
 from sil.workload.settings import LOAD, Slicing
 
 if TYPE_CHECKING:
+    from sil.experiment.log_sweep import Alternative
     from sil.runs.under_test import UnderTest
     from sil.workload.job_log import JobLog
+    from sil.workload.slices import SlicedLog
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplayOptions(OfPart, Replaying):
-    """Which jobs are replayed, and how.
+class _Cited(Settings):
+    """What the validation says of the site.
 
     * `validation`: Folder of a `sil validate` at the site: says how good such replays are.
     """
 
     validation: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(OfPart, Replaying, _Cited):
+    """Which jobs are replayed, and how."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +103,10 @@ def replay(
     folder = out_folder or default_folder(log.name.split(".")[0])
     analysis = results.analysis
     check_decision_cost(how.decision_cost)
-    (chosen,), schedulers = _read([log], names, how)
+    schedulers, chosen = _schedulers(names, how), how.chosen(log)
     _print_notes([chosen], schedulers, how, Varied(load=[how.load or 1.0], estimates=[how.estimates]))
     if chosen.charged or how.validation is not None:
-        from sil.rehearsal.uses import Use
-        from sil.rehearsal.verdicts import cited
-
-        uses = Use.WAITS, Use.UTILISATION, Use.MEANS
-        console.print_note(cited(how.validation, chosen.cluster, schedulers, uses).text)
+        _print_validation(how.validation, chosen, schedulers, "waits", "utilisation", "means")
     analysis.check(chosen.span_s / 86_400)
     if how.events and how.load is not None:
         raise UserError(
@@ -133,26 +139,25 @@ def replay(
     console.exit_on_faults(outcome.fault for outcome in outcomes if outcome.fault is not None)
 
 
-def _read(
-    paths: Sequence[Path], names: Iterable[str], how: OfPeriod
-) -> tuple[list[JobLog], tuple[UnderTest, ...]]:
-    """The logs and the schedulers. Raises UserError."""
+def _schedulers(names: Iterable[str], how: OfPeriod) -> tuple[UnderTest, ...]:
+    """Raises UserError."""
     from sil.runs.under_test import schedulers_for_logs, with_releases
 
-    schedulers = with_releases(schedulers_for_logs(names, how.cluster is not None))
-    return [how.chosen(path) for path in paths], schedulers
+    has_nodes = how.nodes is not None or how.site is not None or bool(how.policy)
+    return with_releases(schedulers_for_logs(names, has_nodes))
 
 
 def _print_notes(
     logs: Sequence[JobLog], schedulers: Sequence[UnderTest], how: OfPeriod, varied: Varied
 ) -> None:
-    """Print what the model of the nodes leaves out (a controller with a slurm.conf reads it), the repairs of
-    the logs, what loads do to them, what is unknown for estimates, and what Slurm does not read."""
+    """Print what the model of the nodes leaves out (a controller with a slurm.conf reads it), repairs of
+    the logs, what loads do to them, what is unknown for estimates, what Slurm does not read: each once."""
     from sil.runs.under_test import SlurmProgram, notes_on_slurm
     from sil.workload.job_log import on_scaled_days
 
-    of_logs = [note for log in logs for note in log.notes]
-    of_nodes = [] if how.cluster is None else [*how.cluster.notes]
+    of_logs = dict.fromkeys((log.name, note) for log in logs for note in log.notes)
+    clusters = [log.cluster for log in logs if log.cluster is not None]
+    of_nodes = [*dict.fromkeys(note for cluster in clusters for note in cluster.notes)]
     programs = [each for each in schedulers if isinstance(each, SlurmProgram)]
     with_theirs = [each.label for each in programs if each.program.path is not None]
     if len(with_theirs) == len(schedulers):
@@ -162,11 +167,20 @@ def _print_notes(
         of_nodes.append(f"settings ignored above do apply under {whose}")
     of_users = []
     if Estimates.HISTORY in (varied.estimates or ()):
-        n = sum(int((log.jobs["user"] < 0).sum()) for log in logs)
+        n = sum(int((log.jobs["user"] < 0).sum()) for log in {log.name: log for log in logs}.values())
         of_users = [f"{counted(n, 'job')} of unknown users: their estimates are the users' own"] if n else []
     loads = on_scaled_days(varied.load or ())
-    for note in (*of_nodes, *of_logs, *loads, *of_users, *notes_on_slurm(schedulers, bool(how.policy))):
+    texts = (note for _, note in of_logs)
+    for note in (*of_nodes, *texts, *loads, *of_users, *notes_on_slurm(schedulers, bool(how.policy))):
         console.print_note(note)
+
+
+def _print_validation(folder: Path | None, log: JobLog, schedulers: Sequence[UnderTest], *uses: str) -> None:
+    """Print what a validation says of these uses of replays."""
+    from sil.rehearsal.uses import Use
+    from sil.rehearsal.verdicts import cited
+
+    console.print_note(cited(folder, log.cluster, schedulers, [*map(Use, uses)]).text)
 
 
 def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
@@ -208,8 +222,32 @@ class GridOptions(Slicing, Varied):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(OfPeriod, Asking):
-    """Which jobs are replayed, and how."""
+class SweepOptions(OfPeriod, Asking, _Cited):
+    """Which jobs are replayed, and how.
+
+    * `policy`: Priorities, fair share and limits of Slurm: slurm.conf, and what `sacctmgr dump`, `sacctmgr
+      --parsable2 show qos` and `sshare -a --parsable2` print. May be repeated. Each of several files in
+      braces, as in 'limits-{5,10}.cfg', is compared with the first.
+    * `settings`: A setting to compare with the present one, of the policy's slurm.conf or of replays, like
+      PriorityWeightFairshare=0 or 'checkpoint_interval_s={600,3600}': each of the values in braces. May be
+      repeated, for all combinations.
+    """
+
+    def under(self, logs: Sequence[Path], cut: Slicing) -> tuple[Alternative, ...]:
+        """The logs under each of the policies and settings, the first ones as they are. Raises UserError."""
+        from sil.experiment.log_sweep import alternatives
+
+        given = [str(path) for path in self.policy or ()]
+
+        def read(policy: Sequence[str], settings: str) -> tuple[SlicedLog, ...]:
+            one = replace(self, policy=[*map(Path, policy)], settings=[settings] if settings else None)
+            return tuple(cut.sliced(one.chosen(log)) for log in logs)
+
+        policies = [*product(*map(expanded, given))]
+        names = (" ".join(x for x in each if x not in given) for each in policies)
+        return alternatives(
+            {name: partial(read, each) for name, each in zip(names, policies, strict=True)}, self.settings
+        )
 
     @property
     def asking(self) -> Asking:
@@ -260,10 +298,13 @@ def sweep(
 
     folder = out_folder or default_folder("sweep", logs[0].name.split(".")[0])
     metric = replay_metric_named(results.metric)
-    parts, schedulers = _read(logs, scheduler or COMPARED, how)
+    schedulers, under = _schedulers(scheduler or COMPARED, how), how.under(logs, grid)
     loads, estimates = tuple(grid.load or [1.0]), tuple(grid.estimates or [Estimates.USER])
-    wanted = LogSweep(tuple(map(grid.sliced, parts)), schedulers, loads, estimates, how.asking)
+    wanted = LogSweep(under[0].logs, schedulers, loads, estimates, how.asking, under[1:])
+    parts = [sliced.log for each in under for sliced in each.logs]
     _print_notes(parts, schedulers, how, grid)
+    if (len(under) > 1 and parts[0].charged) or how.validation is not None:
+        _print_validation(how.validation, parts[0], schedulers, "means", "jobs")
     with progress("replays") as bars, where.executor() as executor:
         comparison = sweep_into(folder, wanted, executor, TerminalProgress(bars, "sweep"))
     comparison.check(metric)

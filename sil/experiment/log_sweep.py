@@ -1,10 +1,10 @@
-"""Sweeps over logs: every scheduler on every slice of some logs, under several loads and estimates."""
+"""Sweeps over logs: each scheduler on each slice of some logs, under loads, estimates and settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,9 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
 from sil.report.listing import file_name, json_text
 from sil.runs.on_log import FEW_JOBS, Replay
-from sil.runs.under_test import UnderTest
+from sil.runs.under_test import SlurmProgram, UnderTest
+from sil.settings.alternatives import combined, of_replays
+from sil.settings.decision_costs import check_decision_cost
 from sil.settings.files import code_and_data, package_version, scheduler_source
 from sil.settings.replays import Asking, Engine, Estimates
 from sil.trace.stream import write_csv
@@ -40,18 +42,63 @@ Row = dict[str, Any]
 ASKING = Asking()
 
 
+@dataclass(frozen=True)
+class Alternative:
+    """Settings under which a sweep replays its slices: logs that are read under a policy, settings of
+    `slurm.conf` for Slurm's controllers, which have policies of their own, and settings of replays."""
+
+    name: str
+    logs: tuple[SlicedLog, ...]
+    of_slurm: str = ""
+    of_replays: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def slices(self) -> list[Slice]:
+        return [part for sliced in self.logs for part in sliced.slices]
+
+    def of(self, scheduler: UnderTest) -> UnderTest:
+        """A scheduler under these settings, which are in its name. Raises UserError if it has others."""
+        if not self.name:
+            return scheduler
+        label = f"{scheduler.label} ({self.name})"
+        if not isinstance(scheduler, SlurmProgram):
+            return scheduler.named(label)
+        if not (self.of_slurm or self.of_replays):
+            raise UserError(
+                f"'{scheduler.label}' reads its own slurm.conf and the files beside it, and not {self.name}; "
+                f"name it once for each slurm.conf instead"
+            )
+        own = f"{scheduler.program.settings} {self.of_slurm}".strip()
+        return replace(scheduler, label=label, program=replace(scheduler.program, settings=own))
+
+
+def alternatives(
+    read: Mapping[str, Callable[[str], tuple[SlicedLog, ...]]], settings: Iterable[str] | None
+) -> tuple[Alternative, ...]:
+    """The present settings, and all combinations of others with {several,values}, under each policy, by its
+    name: `read` reads the logs under it, with other settings of its slurm.conf. Raises UserError."""
+    found = []
+    for name, read_under in read.items():
+        under = cache(read_under)
+        for text in dict.fromkeys(("", *combined(settings))):
+            named, (of_replay, of_slurm) = " ".join(filter(None, (name, text))), of_replays(text)
+            found.append(Alternative(named, under(of_slurm), of_slurm, of_replay))
+    return tuple(found)
+
+
 class SweepReplay(NamedTuple):
-    """One replay of a sweep."""
+    """One replay of a sweep; some of its settings may be others than those of all."""
 
     slice: Slice
     load: float
     estimates: Estimates
     scheduler: UnderTest
+    of_replay: Mapping[str, Any]
 
     def replay(self, settings: Asking, few_jobs: int) -> Replay:
         """The replay of this case. Raises InvalidFile for an impossible load."""
         log = self.slice.log.with_load(self.load)
-        return Replay.of(log, settings, estimates=self.estimates, few_jobs=few_jobs)
+        return Replay.of(log, settings, estimates=self.estimates, few_jobs=few_jobs, **self.of_replay)
 
     def row(self, results: Results) -> Row:
         """The row of this case in the table of the sweep."""
@@ -82,20 +129,33 @@ SCHEMA: Mapping[str, PolarsType] = {
 
 @dataclass(frozen=True)
 class LogSweep:
-    """A grid of replays; the first scheduler is the baseline. Raises UserError if something is named
-    twice, nothing is named, a load is impossible, or the compiled engine is asked for and cannot run a
-    scheduler."""
+    """A grid of replays; the first scheduler under the present settings is the baseline. Raises UserError if
+    something is named twice, nothing is named, a load is impossible, slices differ, or the compiled engine is
+    asked for and cannot run a scheduler."""
 
     logs: tuple[SlicedLog, ...]
     schedulers: tuple[UnderTest, ...]
     loads: tuple[float, ...] = (1.0,)
     estimates: tuple[Estimates, ...] = (Estimates.USER,)
     settings: Asking = ASKING
+    others: tuple[Alternative, ...] = ()
+    """What the schedulers are compared under, besides the present settings."""
+
+    @cached_property
+    def compared(self) -> list[tuple[Alternative, UnderTest]]:
+        """The schedulers under the present settings and under each alternative, in order."""
+        under = Alternative("", self.logs), *self.others
+        return [(each, each.of(scheduler)) for scheduler in self.schedulers for each in under]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The schedulers with their settings, the baseline first."""
+        return tuple(scheduler.label for _, scheduler in self.compared)
 
     def __post_init__(self) -> None:
         named = {
             "log file name": [sliced.log.name for sliced in self.logs],
-            "scheduler": [scheduler.label for scheduler in self.schedulers],
+            "scheduler": list(self.names),
             "load": [f"{load:g}" for load in self.loads],
             "kind of estimates": [estimates.value for estimates in self.estimates],
         }
@@ -110,14 +170,28 @@ class LogSweep:
         for scheduler in self.schedulers:
             if (why := scheduler.why_not_in_many("a sweep has many")) is not None:
                 raise UserError(why)
-        if self.settings.engine is Engine.COMPILED:
-            for sliced, estimates in product(self.logs, self.estimates):
-                Replay.of(sliced.log, self.settings, estimates=estimates).check(self.schedulers)
+        if len({tuple((x.log.name, x.name) for x in each.slices) for each, _ in self.compared}) > 1:
+            raise UserError("the slices differ from one setting to the other; give the same logs under each")
+        if self.settings.engine is Engine.COMPILED or self.others:
+            for (under, scheduler), estimates in product(self.compared, self.estimates):
+                how = {"estimates": estimates, **under.of_replays}
+                for replay in (Replay.of(sliced.log, self.settings, **how) for sliced in under.logs):
+                    check_decision_cost(replay.decision_cost)
+                    replay.check([scheduler])
 
     def cases(self) -> list[SweepReplay]:
-        """All replays: by log, slice, load, estimates and scheduler."""
-        slices = [part for sliced in self.logs for part in sliced.slices]
-        return [SweepReplay(*case) for case in product(slices, self.loads, self.estimates, self.schedulers)]
+        """All replays: by log, slice, load, estimates and scheduler with its settings."""
+        compared, points = (
+            self.compared,
+            product(
+                zip(*(each.slices for each, _ in self.compared), strict=True), self.loads, self.estimates
+            ),
+        )
+        return [
+            SweepReplay(part, load, estimates, scheduler, under.of_replays)
+            for parts, load, estimates in points
+            for part, (under, scheduler) in zip(parts, compared, strict=True)
+        ]
 
     def digest(self) -> str:
         """A digest that is equal if the same rows would result."""
@@ -131,11 +205,12 @@ class LogSweep:
                 part.log.bound_s,
                 part.log.cluster,
                 part.log.digest(),
+                each.of_replays,
             )
-            for sliced in self.logs
-            for part in sliced.slices
+            for each in (Alternative("", self.logs), *self.others)
+            for part in each.slices
         ]
-        schedulers = list(map(code_under_test, self.schedulers))
+        schedulers = [code_under_test(scheduler) for _, scheduler in self.compared]
         return digest(code_and_data(), slices, schedulers, self.loads, self.estimates, self.settings)
 
 

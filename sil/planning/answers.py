@@ -167,7 +167,7 @@ class Prepared:
             plan = plan.model_copy(update={"first_replications": 1, "most_replications": 1})
         self.plan = plan
         self.offers = one_of_each(plan)
-        self.policies = [Option(table.name, policy=table.policy) for table in plan.policies]
+        self.policies = [Option(table.name, policy=table.given) for table in plan.policies]
         self.site = OnSite(plan, source.parent, address, find) if plan.is_on_site else None
         self._retirements: list[Option] = []
         if self.site is None:

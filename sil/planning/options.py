@@ -27,8 +27,8 @@ class Option:
     cost: float = 0.0
     offers: tuple[int, ...] = ()
     processors: int = 0
-    policy: Files = ()
-    """That of the plan if it is empty."""
+    policy: tuple[tuple[str, Files], ...] = ()
+    """What of the policy is not as in the plan, by key."""
     schedulers: tuple[str, ...] = ()
     """Under which several clusters are joined; none: they are as today."""
 

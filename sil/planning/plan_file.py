@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -142,11 +142,27 @@ class RetireTable(Table):
     machine_classes: tuple[str, ...] = ()
 
 
+OF_POLICY = ("policy", "policy_settings")
+
+
 class PolicyTable(Table):
-    """Another policy than that of the plan: what would other weights, limits or partitions' tiers change?"""
+    """Another policy than that of the plan, or other settings of it: what would other weights, limits or
+    partitions' tiers change?"""
 
     name: str = Field(min_length=1)
-    policy: Files
+    policy: Files = ()
+    policy_settings: Files = ()
+
+    @model_validator(mode="after")
+    def _is_another(self) -> PolicyTable:
+        if not self.given:
+            raise ValueError(f"the policy '{self.name}' is that of the plan; give policy or policy_settings")
+        return self
+
+    @property
+    def given(self) -> tuple[tuple[str, Files], ...]:
+        """What differs from the plan, by key."""
+        return tuple((key, found) for key in OF_POLICY if (found := getattr(self, key)))
 
 
 WITHOUT_EFFECT_ON_A_LOG = (
@@ -345,7 +361,7 @@ class Plan(RunSettings):
         policies = (table.policy for table in self.policies)
         return [path for given in (self.policy, self.events, *policies) for path in paths(given)]
 
-    def experiment(self, notional: tuple[Any, ...], policy: Files = ()) -> Experiment:
+    def experiment(self, notional: tuple[Any, ...], policy: Iterable[tuple[str, Files]] = ()) -> Experiment:
         """The experiment of this plan on a changed site, or under another policy. A history of jobs must have
         been read."""
         names = [*RunSettings.model_fields, "name", "site", "nodes", "workload", "clusters", "transfers"]
@@ -354,7 +370,7 @@ class Plan(RunSettings):
             settings["log"] = LogTable(**{key: getattr(self.log, key) for key in LogTable.model_fields})
         elif self.workload is None:
             settings["history"] = self.history
-        return Experiment(**settings | {"notional": notional, "policy": policy or self.policy})
+        return Experiment(**settings | {"notional": notional, **dict(policy)})
 
 
 def read_plan(path: Path) -> Plan:

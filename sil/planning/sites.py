@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import isfinite
@@ -23,7 +23,7 @@ from sil.outcome.jobs import bounded_slowdown, job_table, run_table, with_gpus
 from sil.planning.demand import any_runs_on
 from sil.planning.load import Load, load, load_on_nodes
 from sil.planning.options import AS_IT_IS, Option, bought
-from sil.planning.plan_file import Plan, PlanLogTable
+from sil.planning.plan_file import OF_POLICY, Plan, PlanLogTable
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
 from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.on_log import Replay
@@ -238,10 +238,8 @@ class OnLog:
     def __init__(self, plan: Plan, folder: Path, find: Find = resolve) -> None:
         assert plan.log is not None
         self.plan = plan
-        others = (table.policy for table in plan.policies)
-        self._under = {
-            policy: self._read(plan.log, policy or plan.policy, folder) for policy in ((), *others)
-        }
+        policies = ((), *(table.given for table in plan.policies))
+        self._under = {policy: self._read(plan.log, dict(policy), folder) for policy in policies}
         self._log = self._under[()].log
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
         mark = f"{settings}|{plan.bounded_slowdown_threshold_s}|{code_and_data()}"
@@ -251,10 +249,13 @@ class OnLog:
             for found in schedulers_for_logs(plan.schedulers, on_nodes, find)
         }
 
-    def _read(self, table: PlanLogTable, policy: Files, folder: Path) -> SlicedLog:
-        """The log under a policy, on one node with all its processors."""
+    def _read(self, table: PlanLogTable, other: Mapping[str, Files], folder: Path) -> SlicedLog:
+        """The log under a policy that may be another than that of the plan, on one node with all its
+        processors."""
+        policy, settings = (other.get(key) or getattr(self.plan, key) for key in OF_POLICY)
         path, files = named(table.file, folder), [named(str(name), folder) for name in paths(policy)]
-        cluster = under_policy(SiteNodes({}, {}, {}, has_memory=False), files) if files else None
+        cluster = SiteNodes({}, {}, {}, has_memory=False) if files or settings else None
+        cluster = None if cluster is None else under_policy(cluster, files, settings=settings)
         log = read_log(path, table.rules, table.processors, cluster, files).with_load(table.load)
         return with_warm_up(equal_slices(log, table.n_parts))
 

@@ -3,11 +3,9 @@ schedulers under test, with one report; without variants, a validation of one sc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, controllers, schedulers_for_logs, with_releases
+from sil.settings.alternatives import combined
 from sil.settings.replays import Rehearsing
 from sil.site.logs import Validating, read_nodes_of
 from sil.site.past import recorded_past
@@ -43,7 +42,6 @@ from site_db.files.input_errors import remedy
 from site_db.jobs.sacct.columns import RAN, RUNNING
 from site_db.jobs.sacct.times import zone_named
 
-_CHOICE = re.compile(r"\{([^{}]*)\}")
 AGAIN = " #2"
 """The end of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""
 MAX_VARIANTS = 200
@@ -94,15 +92,6 @@ def validated(
     return month, replace(replay, reasons=how.reasons, slurm_step_s=how.slurm_step_s), schedulers
 
 
-def expanded(text: str) -> list[str]:
-    """A setting with one value of each {list,of,values} in it, in all combinations."""
-    texts, choices = _CHOICE.split(text)[::2], [part.split(",") for part in _CHOICE.findall(text)]
-    return [
-        "".join(part for pair in zip(texts, (*chosen, ""), strict=True) for part in pair)
-        for chosen in product(*choices)
-    ]
-
-
 def present(conf: Path) -> str:
     """The controller of this computer with an operator's settings."""
     return _named("", conf, "")
@@ -115,10 +104,10 @@ def variants(
     (`prefix=FOLDER`, `root=FOLDER`, or a folder that is either), and the settings, each with its {values}.
     Raises UserError if there are too many."""
     names = [
-        _named(installation, path, " ".join(chosen))
+        _named(installation, path, chosen)
         for path in (others or [conf])
         for installation in (installations or [""])
-        for chosen in product(*map(expanded, settings))
+        for chosen in combined(settings)
     ]
     found = [name for name in dict.fromkeys(names) if name != present(conf)]
     if len(found) > MAX_VARIANTS:

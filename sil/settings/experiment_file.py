@@ -129,6 +129,8 @@ class RunSettings(Table):
     """The settings of runs that experiments and plans have in common.
 
     * `policy`: On nodes, as in replays: files that state priorities, fair share and limits of Slurm.
+    * `policy_settings`: Settings of the policy's slurm.conf that are others than there, like
+      PriorityWeightFairshare=0.
     * `events`: On nodes, as in replays: files of drains, outages, reservations, dependencies and holds.
     * `queues`: Instead of the queues of the site.
     * `planned_starts`: What becomes of planned runs when machines are free sooner than was planned.
@@ -147,6 +149,7 @@ class RunSettings(Table):
     )
     queues: tuple[QueueTable, ...] = ()
     policy: Files = ()
+    policy_settings: Files = ()
     events: Files = ()
     planned_starts: Literal["earliest", "kept"] = "earliest"
     preemption: PreemptionTable = PreemptionTable()

@@ -4,7 +4,7 @@ content, and which writer, by its name. Each reader takes time to load, so it is
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from sil.declared import Setting
+from sil.settings.alternatives import texts
 from sil.settings.files import paths
 from sil.settings.replays import OfAccounting
 from sil.workload.settings import LogPart, Period, Rules, factors_in
@@ -38,11 +39,14 @@ class WithNodes(Rules):
     * `site`: The same, of a site in a database, like site.db#SITE.
     * `policy`: Priorities, fair share and limits of Slurm: slurm.conf, and what `sacctmgr dump`, `sacctmgr
       --parsable2 show qos` and `sshare -a --parsable2` print. May be repeated.
+    * `settings`: A setting of the policy's slurm.conf that is another than there, like
+      PriorityWeightFairshare=0 or SchedulerParameters=bf_interval=60. May be repeated.
     """
 
     nodes: Annotated[str | Path | None, Setting(metavar="FILE")] = None
     site: Annotated[str | None, Setting(metavar="DATABASE#SITE")] = None
     policy: Annotated[list[Path] | None, Setting(metavar="FILE")] = None
+    settings: Annotated[list[str] | None, Setting(option="--set", metavar="KEY=VALUE")] = None
 
     @cached_property
     def cluster(self) -> SiteNodes | None:
@@ -51,6 +55,9 @@ class WithNodes(Rules):
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
         if not (files := paths(self.policy)):
+            if self.settings:
+                conf = remedy("; name its slurm.conf with {}", ("--policy", "slurm.conf"))
+                raise UserError(f"{texts(self.settings)[0]} changes a policy, and none is given{conf}")
             return self._nodes()
         from site_db.site_file.cluster import SiteNodes
         from site_db.slurm.priorities import MODELLED
@@ -58,7 +65,7 @@ class WithNodes(Rules):
         # Of another slurm.conf than that of the policy, priorities and partitions' tiers do not count.
         is_read = self.nodes is not None and Path(self.nodes).resolve() in [file.resolve() for file in files]
         nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {}, has_memory=False)
-        return under_policy(nodes, files, is_read)
+        return under_policy(nodes, files, is_read, self.settings)
 
     def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:
         if self.site is not None:
@@ -66,12 +73,18 @@ class WithNodes(Rules):
         return None if self.nodes is None else read_nodes_of(Path(self.nodes), modelled)
 
 
-def under_policy(nodes: SiteNodes, files: Sequence[Path], has_nodes: bool = False) -> SiteNodes:
-    """The nodes under the policy of files, if there are any. Raises InvalidFile. `has_nodes`: see
-    `read_policy`."""
+def under_policy(
+    nodes: SiteNodes,
+    files: Sequence[Path],
+    has_nodes: bool = False,
+    settings: str | Iterable[str] | None = None,
+) -> SiteNodes:
+    """The nodes under the policy of files, if there are any. Raises InvalidFile. `has_nodes` and `settings`:
+    see `read_policy`."""
     from site_db.slurm.policy import read_policy
 
-    policy = read_policy(files, nodes, has_nodes) if files else None
+    other = " ".join(texts(settings))
+    policy = read_policy(files, nodes, has_nodes, other) if files or other else None
     return nodes if policy is None else replace(nodes, policy=policy, notes=(*nodes.notes, *policy.notes))
 
 

@@ -283,7 +283,11 @@ class SiteSource:
 
     def _given_at_points(self) -> list[_Given]:
         """What is given at each point of the grid, or once if that does not vary."""
-        names, experiment, found = ("log", "history", "policy", "events"), self._experiment, list[_Given]()
+        names, experiment, found = (
+            ("log", "history", "policy", "policy_settings", "events"),
+            self._experiment,
+            list[_Given](),
+        )
         varies = any(key.partition(".")[0] in names for key in experiment.grid)
         for point in range(len(experiment.points) if varies else 1):
             here = experiment.at(point)
@@ -298,7 +302,8 @@ class SiteSource:
         depend on what-if changes."""
         if not self._file.partitions:
             return _Given(None, None, Events())
-        cluster = under_policy(cluster_of(self._file), self._files(experiment.policy))
+        files, settings = self._files(experiment.policy), experiment.policy_settings
+        cluster = under_policy(cluster_of(self._file), files, settings=settings)
         log, files = self._observed(experiment, cluster), self._files(experiment.events)
         table = experiment.log or experiment.history
         if log is None or table is None or table.weeks is not None:

@@ -25,9 +25,8 @@ from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
+from site_db.slurm.scheduling import changed
 
-MERGED = "schedulerparameters"
-"""The one setting that is a list of options of which single ones may be given anew."""
 TOPOLOGY, TOPOLOGY_YAML = "topology.conf", "topology.yaml"
 """Other files of the operator's folder that the controller reads; the second takes the place of the first."""
 _NOT_OF_YAML = re.compile(r"""[^\w\s\[\],.:#'"{}-]""")
@@ -125,8 +124,7 @@ class Configuration:
         if refused := [each for each in gone(pair, _GIVEN, self.release) if each.is_refused]:
             raise UserError(next(sentences(refused, self.release)))
         old = self._values().get(name)
-        if name == MERGED and value and old:
-            value = merged(old, value)
+        value = changed(name, old or "", value)
         new = str(Pair(key, value)) if value else LEFT_OUT
         noted = () if old is None else (Replaced("slurm.conf", f"{key}={old}", new, _GIVEN),)
         lines = ((new,) if new else ()) + (*_without(self.lines, {name}),)
@@ -232,12 +230,6 @@ def configuration_of(n_nodes: int, settings: Iterable[str] = ()) -> Configuratio
         "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
     )
     return Configuration(lines)
-
-
-def merged(old: str, new: str) -> str:
-    """A list of options, in which others replace those of the same names or follow them."""
-    options = (option.strip() for option in f"{old},{new}".split(","))
-    return ",".join({option.partition("=")[0].strip(): option for option in options if option}.values())
 
 
 def gres_conf(lines: Iterable[str]) -> str:

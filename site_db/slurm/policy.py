@@ -19,9 +19,12 @@ from site_db.slurm.sacctmgr import Form, dump_lines, form_of, qualities, table_l
 from site_db.slurm.values import NotModelled, PolicySetting, amount
 
 
-def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes: bool = False) -> SitePolicy:
+def read_policy(
+    files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes: bool = False, settings: str = ""
+) -> SitePolicy:
     """The policy that files state, each of another form (`Form`), for these nodes, which its `slurm.conf`
-    perhaps has (`has_nodes`). `notes` says what is not modelled. Raises InvalidFile with file and line."""
+    perhaps has (`has_nodes`); some `settings` of that are others. `notes` says what is not modelled. Raises
+    InvalidFile with file and line."""
     by_form: dict[Form, Path] = {}
     for path in files:
         form = form_of(path)
@@ -34,7 +37,11 @@ def read_policy(files: Sequence[Path], nodes: SiteNodes | None = None, has_nodes
     ignored = NotModelled(has_memory=nodes is None or nodes.has_memory)
     known = {each.name: each for each in (_quality(line, ignored) for line in qualities(dump, listed))}
     names = {NORMAL, *known} if known else None
-    policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names, has_nodes)
+    if conf is None and settings:
+        raise InvalidFile(
+            f"the setting {settings} changes a slurm.conf, and the policy has none; give it, too"
+        )
+    policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names, has_nodes, settings)
     if nodes is not None:
         ignored.others += _of_partitions(policy, nodes)
     if conf is None:

@@ -24,10 +24,10 @@ from scheduler.priority.policy import (
     Weights,
 )
 from site_db.slurm.keys import KINDS, IgnoredKeys
-from site_db.slurm.lines import Line, lines_of, with_defaults
+from site_db.slurm.lines import Line, lines_of, pairs_of, with_defaults
 from site_db.slurm.nodes import order_of_service
 from site_db.slurm.output import NO, NO_LIMIT, YES
-from site_db.slurm.scheduling import scheduling
+from site_db.slurm.scheduling import changed, scheduling
 from site_db.slurm.values import NotModelled, PolicySetting, weight
 
 WEIGHTS = {
@@ -91,13 +91,15 @@ _SIMILAR = 0.85
 
 
 def read_priorities(
-    path: Path, ignored: NotModelled, qualities: Collection[str] | None, has_nodes: bool
+    path: Path, ignored: NotModelled, qualities: Collection[str] | None, has_nodes: bool, settings: str = ""
 ) -> SitePolicy:
-    """The policy of a `slurm.conf`, without associations and `qualities` of service, whose names are perhaps
-    known. If it `has_nodes` that are in use, it is read for these, too. Raises InvalidFile."""
+    """The policy of a `slurm.conf` with some other `settings`, without associations and `qualities` of
+    service, whose names are perhaps known. If it `has_nodes` that are in use, it is read for these, too.
+    Raises InvalidFile."""
     conf, others = _Configuration(ignored, qualities), list[str]()
     for kind, whole, line in with_defaults(lines_of(path, others), KINDS):
         conf.add(kind, whole, line)
+    conf.change(settings)
     if not has_nodes:
         ignored.others += (*others, *conf.others())
     return SitePolicy(
@@ -134,6 +136,20 @@ class _Configuration:
             self._lines.update(dict.fromkeys(line.values, line))
             for pair in line.pairs:
                 self._add_setting(PolicySetting(line, "slurm.conf", *pair))
+
+    def change(self, settings: str) -> None:
+        """Change settings: `PriorityWeightFairshare=0 SchedulerParameters=bf_interval=60`; one without a
+        value is left out. Raises InvalidFile."""
+        line = Line({}, f"the setting {settings}", (*pairs_of(settings),))
+        line.check_words()
+        for pair in line.pairs:
+            old, name = self.settings.get(pair.name), pair.name
+            value = changed(name, "" if old is None else old.value, pair.value)
+            self._add_setting(PolicySetting(line, "slurm.conf", pair.key, value))
+            if name not in self.settings or "max_switch_wait" in pair.value.lower():
+                raise line.mistake(f"{pair} cannot change; expected one of {', '.join(_READ)}")
+            if not value:
+                del self.settings[name]
 
     def others(self) -> Iterator[str]:
         """What a file of nodes would say, too."""

@@ -17,6 +17,15 @@ _MOST = {"bf_interval": 10_800, "bf_window": 43_200, "bf_resolution": 3_600, "bf
 _OF_TIME = ("bf_continue", "bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_time")
 
 
+def changed(name: str, old: str, new: str) -> str:
+    """The value of a setting, by its key in small letters, that was `old` and is given anew: of the list of
+    SchedulerParameters, only the options that are given change, unless it is left out."""
+    if name != "schedulerparameters" or not new:
+        return new
+    options = (option.strip() for option in f"{old},{new}".split(","))
+    return ",".join({option.partition("=")[0].strip(): option for option in options if option}.values())
+
+
 def scheduling(
     settings: Mapping[str, PolicySetting], ignored: NotModelled, has_nodes: bool
 ) -> dict[str, int]:

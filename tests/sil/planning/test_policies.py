@@ -104,6 +104,18 @@ def test_that_of_the_plan_is_what_others_are_compared_with(folder: Path) -> None
     assert answer.policies.effect("long first").gain.mean < 0.0
 
 
+def test_a_policy_of_a_plan_may_state_only_what_differs(folder: Path) -> None:
+    few = {"first_replications": 2, "most_replications": 2}
+    changed = {"name": "no factor", "policy_settings": "PriorityWeightPartition=0"}
+    (folder / "flat.conf").write_text(CONF.format(10, 1).replace("=1000", "=0"))
+    edited = {"name": "edited", "policy": "flat.conf"}
+    text = plan(site="site.toml", workload=DRAWN, policy="short.conf", policies=[changed, edited], **few)
+    (answer,) = answers_of(folder, text).answers
+    assert answer.policies is not None
+    one, other = (answer.policies.effect(name).gain.mean for name in ("no factor", "edited"))
+    assert one == other != 0.0
+
+
 def test_on_the_machine_of_a_log_policies_are_compared_too(folder: Path) -> None:
     names = ["same", "large"]
     of = plan(

@@ -14,8 +14,9 @@ from sil.outcome.statistics import Interval
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed
 from sil.rehearsal.month import COLUMNS
 from sil.rehearsal.reproduction import Reproduction, reproduction
-from sil.rehearsal.run import expanded, present, variants
+from sil.rehearsal.run import present, variants
 from sil.rehearsal.uses import Measure, Use
+from sil.settings.alternatives import expanded
 
 N = 400
 HOUR_S = 3_600.0

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from sil.slurm.configuration import Configuration, configuration_of, merged, read_configuration
+from sil.slurm.configuration import Configuration, configuration_of, read_configuration
 from sil.slurm.running import running
 from sil.slurm.settings.selection import Surroundings
 from site_db.files.input_errors import InvalidFile
+from site_db.slurm.scheduling import changed
 from tests.sil.slurm.installed import needs_slurm
 
 CONF = Path(__file__).parent / "operator" / "slurm.conf"
@@ -129,7 +130,7 @@ def test_what_needs_accounting_is_left_out_without_it_and_listed(tmp_path: Path)
 
 
 def test_an_option_is_replaced_by_its_name() -> None:
-    assert merged("a=1, b,c=3", "c=4,d") == "a=1,b,c=4,d"
+    assert changed("schedulerparameters", "a=1, b,c=3", "c=4,d") == "a=1,b,c=4,d"
 
 
 @pytest.mark.parametrize(
