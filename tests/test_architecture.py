@@ -22,6 +22,7 @@ ALLOWED = {
         "pydantic",
         "pydantic_core",
         "tomlkit",
+        "yaml",
         "site_db",
     },
 }

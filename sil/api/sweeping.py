@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import polars as pl
@@ -65,9 +64,18 @@ def sweep(
     """
     under_test = named(schedulers, isolated=True, raises_faults=False)
     policies = logs if isinstance(logs, Mapping) else {"": logs}
-    of = {str(name): _logs(each, cut) for name, each in policies.items()}
+    of = {str(name) if k else "": _logs(each, cut) for k, (name, each) in enumerate(policies.items())}
     check_for_logs(under_test.values(), any(x.log.cluster is not None for each in of.values() for x in each))
-    under = alternatives({name: partial(_unchanged, each) for name, each in of.items()}, settings)
+
+    def read(policy: str, other: str) -> tuple[SlicedLog, ...]:
+        if other:
+            raise UserError(
+                f"{other} is no setting of a replay; one of slurm.conf is of the log: give logs by name, "
+                f"from sil.read_log(..., settings={other!r})"
+            )
+        return of[policy]
+
+    under = alternatives(of, texts(settings), read)
     wanted = LogSweep(
         under[0].logs if under else (),
         tuple(under_test.values()),
@@ -76,12 +84,11 @@ def sweep(
         how,
         under[1:],
     )
-    names = wanted.names
     with where.listened("sweep", "replays") as (listener, executor):
         try:
-            found = Sweep(run_sweep(wanted, executor, listener), names)
+            found = Sweep(run_sweep(wanted, executor, listener), wanted.names)
         except Interrupted as interrupted:
-            found = Sweep(cast("pl.DataFrame", interrupted.finished), names)
+            found = Sweep(cast("pl.DataFrame", interrupted.finished), wanted.names)
             if found.table.is_empty():
                 raise KeyboardInterrupt from None
             notes = "".join(f"; {note}" for note in found.notes)
@@ -93,15 +100,6 @@ def _logs(given: object, cut: MeasuredSlices) -> tuple[SlicedLog, ...]:
     of_one = isinstance(given, JobLog | str) or not isinstance(given, Iterable)
     logs = cast("Iterable[object]", [given] if of_one else given)
     return tuple(cut.sliced(given_log(log, cut.bound_s)) for log in logs)
-
-
-def _unchanged(logs: tuple[SlicedLog, ...], settings: str) -> tuple[SlicedLog, ...]:
-    if settings:
-        raise UserError(
-            f"{settings} is no setting of a replay; for one of slurm.conf, read the log under it, as in "
-            f"sil.read_log(..., settings={settings!r}), and give the logs by name"
-        )
-    return logs
 
 
 @dataclass(frozen=True, repr=False)

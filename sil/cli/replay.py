@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -225,29 +224,23 @@ class GridOptions(Slicing, Varied):
 class SweepOptions(OfPeriod, Asking, _Cited):
     """Which jobs are replayed, and how.
 
-    * `policy`: Priorities, fair share and limits of Slurm: slurm.conf, and what `sacctmgr dump`, `sacctmgr
-      --parsable2 show qos` and `sshare -a --parsable2` print. May be repeated. Each of several files in
-      braces, as in 'limits-{5,10}.cfg', is compared with the first.
     * `settings`: A setting to compare with the present one, of the policy's slurm.conf or of replays, like
-      PriorityWeightFairshare=0 or 'checkpoint_interval_s={600,3600}': each of the values in braces. May be
-      repeated, for all combinations.
+      PriorityWeightFairshare=0 or 'checkpoint_interval_s={600,3600}': each of the values in braces, as of
+      files in --policy 'limits-{5,10}.cfg'. May be repeated, for all combinations.
     """
 
     def under(self, logs: Sequence[Path], cut: Slicing) -> tuple[Alternative, ...]:
         """The logs under each of the policies and settings, the first ones as they are. Raises UserError."""
         from sil.experiment.log_sweep import alternatives
 
-        given = [str(path) for path in self.policy or ()]
+        first, *others = product(*map(expanded, map(str, self.policy or ())))
+        of = {"": first} | {" ".join(x for x in each if x not in first): each for each in others}
 
-        def read(policy: Sequence[str], settings: str) -> tuple[SlicedLog, ...]:
-            one = replace(self, policy=[*map(Path, policy)], settings=[settings] if settings else None)
+        def read(policy: str, settings: str) -> tuple[SlicedLog, ...]:
+            one = replace(self, policy=[*map(Path, of[policy])], settings=[settings] if settings else None)
             return tuple(cut.sliced(one.chosen(log)) for log in logs)
 
-        policies = [*product(*map(expanded, given))]
-        names = (" ".join(x for x in each if x not in given) for each in policies)
-        return alternatives(
-            {name: partial(read, each) for name, each in zip(names, policies, strict=True)}, self.settings
-        )
+        return alternatives(of, self.settings, read)
 
     @property
     def asking(self) -> Asking:

@@ -73,16 +73,15 @@ class Alternative:
 
 
 def alternatives(
-    read: Mapping[str, Callable[[str], tuple[SlicedLog, ...]]], settings: Iterable[str] | None
+    policies: Iterable[str], settings: Iterable[str] | None, read: Callable[[str, str], tuple[SlicedLog, ...]]
 ) -> tuple[Alternative, ...]:
-    """The present settings, and all combinations of others with {several,values}, under each policy, by its
-    name: `read` reads the logs under it, with other settings of its slurm.conf. Raises UserError."""
-    found = []
-    for name, read_under in read.items():
-        under = cache(read_under)
-        for text in dict.fromkeys(("", *combined(settings))):
-            named, (of_replay, of_slurm) = " ".join(filter(None, (name, text))), of_replays(text)
-            found.append(Alternative(named, under(of_slurm), of_slurm, of_replay))
+    """The present settings, and all combinations of others with {several,values}, under each policy, of which
+    the present one is called "": `read` reads the logs under it and settings of slurm.conf."""
+    found, read = [], cache(read)
+    for policy, text in product(policies, dict.fromkeys(("", *combined(settings)))):
+        of_replay, of_slurm = of_replays(text)
+        name = " ".join(filter(None, (policy, text)))
+        found.append(Alternative(name, read(policy, of_slurm), of_slurm, of_replay))
     return tuple(found)
 
 
@@ -181,16 +180,11 @@ class LogSweep:
 
     def cases(self) -> list[SweepReplay]:
         """All replays: by log, slice, load, estimates and scheduler with its settings."""
-        compared, points = (
-            self.compared,
-            product(
-                zip(*(each.slices for each, _ in self.compared), strict=True), self.loads, self.estimates
-            ),
-        )
+        n_slices, points = len(self.compared[0][0].slices), [*product(self.loads, self.estimates)]
         return [
-            SweepReplay(part, load, estimates, scheduler, under.of_replays)
-            for parts, load, estimates in points
-            for part, (under, scheduler) in zip(parts, compared, strict=True)
+            SweepReplay(under.slices[k], *point, scheduler, under.of_replays)
+            for k, point in product(range(n_slices), points)
+            for under, scheduler in self.compared
         ]
 
     def digest(self) -> str:

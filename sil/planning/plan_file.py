@@ -153,12 +153,6 @@ class PolicyTable(Table):
     policy: Files = ()
     policy_settings: Files = ()
 
-    @model_validator(mode="after")
-    def _is_another(self) -> PolicyTable:
-        if not self.given:
-            raise ValueError(f"the policy '{self.name}' is that of the plan; give policy or policy_settings")
-        return self
-
     @property
     def given(self) -> tuple[tuple[str, Files], ...]:
         """What differs from the plan, by key."""

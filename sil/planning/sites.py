@@ -254,8 +254,8 @@ class OnLog:
         processors."""
         policy, settings = (other.get(key) or getattr(self.plan, key) for key in OF_POLICY)
         path, files = named(table.file, folder), [named(str(name), folder) for name in paths(policy)]
-        cluster = SiteNodes({}, {}, {}, has_memory=False) if files or settings else None
-        cluster = None if cluster is None else under_policy(cluster, files, settings=settings)
+        nodes = under_policy(SiteNodes({}, {}, {}, has_memory=False), files, settings=settings)
+        cluster = None if nodes.policy is None else nodes
         log = read_log(path, table.rules, table.processors, cluster, files).with_load(table.load)
         return with_warm_up(equal_slices(log, table.n_parts))
 

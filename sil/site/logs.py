@@ -54,10 +54,7 @@ class WithNodes(Rules):
         one with all its processors. Raises UserError."""
         if self.nodes is not None and self.site is not None:
             raise UserError("a file of nodes and a site are given, and both name the nodes; give one of them")
-        if not (files := paths(self.policy)):
-            if self.settings:
-                conf = remedy("; name its slurm.conf with {}", ("--policy", "slurm.conf"))
-                raise UserError(f"{texts(self.settings)[0]} changes a policy, and none is given{conf}")
+        if not (files := paths(self.policy)) and not self.settings:
             return self._nodes()
         from site_db.site_file.cluster import SiteNodes
         from site_db.slurm.priorities import MODELLED
@@ -65,7 +62,7 @@ class WithNodes(Rules):
         # Of another slurm.conf than that of the policy, priorities and partitions' tiers do not count.
         is_read = self.nodes is not None and Path(self.nodes).resolve() in [file.resolve() for file in files]
         nodes = self._nodes(MODELLED if is_read else ()) or SiteNodes({}, {}, {}, has_memory=False)
-        return under_policy(nodes, files, is_read, self.settings)
+        return under_policy(nodes, files, is_read, self.settings or ())
 
     def _nodes(self, modelled: Collection[str] = ()) -> SiteNodes | None:
         if self.site is not None:
@@ -74,10 +71,7 @@ class WithNodes(Rules):
 
 
 def under_policy(
-    nodes: SiteNodes,
-    files: Sequence[Path],
-    has_nodes: bool = False,
-    settings: str | Iterable[str] | None = None,
+    nodes: SiteNodes, files: Sequence[Path], has_nodes: bool = False, settings: str | Iterable[str] = ()
 ) -> SiteNodes:
     """The nodes under the policy of files, if there are any. Raises InvalidFile. `has_nodes` and `settings`:
     see `read_policy`."""

@@ -283,11 +283,8 @@ class SiteSource:
 
     def _given_at_points(self) -> list[_Given]:
         """What is given at each point of the grid, or once if that does not vary."""
-        names, experiment, found = (
-            ("log", "history", "policy", "policy_settings", "events"),
-            self._experiment,
-            list[_Given](),
-        )
+        names = "log", "history", "policy", "policy_settings", "events"
+        experiment, found = self._experiment, list[_Given]()
         varies = any(key.partition(".")[0] in names for key in experiment.grid)
         for point in range(len(experiment.points) if varies else 1):
             here = experiment.at(point)

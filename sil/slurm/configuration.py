@@ -26,9 +26,8 @@ from site_db.files.input_errors import InvalidFile, quoted
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
 from site_db.slurm.scheduling import changed
+from site_db.slurm.topology import TOPOLOGY, YAML
 
-TOPOLOGY, TOPOLOGY_YAML = "topology.conf", "topology.yaml"
-"""Other files of the operator's folder that the controller reads; the second takes the place of the first."""
 _NOT_OF_YAML = re.compile(r"""[^\w\s\[\],.:#'"{}-]""")
 """Matches what topology.yaml must not contain: it is passed on as it is, and has names of nodes, switches and
 blocks."""
@@ -194,7 +193,7 @@ def read_configuration(path: Path, release: Release = _RELEASE) -> Configuration
 def _topology(path: Path, selection: KeptSettings, release: Release) -> Iterator[tuple[str, str]]:
     """The file of the operator's folder, if there is one, that says how nodes are connected. Raises
     InvalidFile."""
-    names = [TOPOLOGY_YAML] if release.is_since("25.05") else []
+    names = [YAML] if release.is_since("25.05") else []
     for file in (path.parent / name for name in (*names, TOPOLOGY)):
         if file.is_file() and file.name == TOPOLOGY:
             yield TOPOLOGY, "\n".join((*selection.of_file(file)[1], ""))
@@ -205,7 +204,7 @@ def _topology(path: Path, selection: KeptSettings, release: Release) -> Iterator
                 raise InvalidFile(
                     f"{where}: there is {quoted(strange[0])}; expected names, numbers and lists"
                 )
-            yield TOPOLOGY_YAML, text
+            yield YAML, text
             return
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scheduler.messages import abbreviated, plural
 from scheduler.priority.policy import NORMAL, ROOT, Association, QualityOfService, ResourceLimits, SitePolicy
-from site_db.files.input_errors import InvalidFile
+from site_db.files.input_errors import InvalidFile, remedy
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.limits import OF_ASSOCIATIONS, OF_QUALITIES, inherited, said, settings_of
 from site_db.slurm.lines import Line
@@ -38,9 +38,8 @@ def read_policy(
     known = {each.name: each for each in (_quality(line, ignored) for line in qualities(dump, listed))}
     names = {NORMAL, *known} if known else None
     if conf is None and settings:
-        raise InvalidFile(
-            f"the setting {settings} changes a slurm.conf, and the policy has none; give it, too"
-        )
+        give = remedy("; give {}", ("--policy", "slurm.conf"))
+        raise InvalidFile(f"the setting {settings} changes a slurm.conf, and the policy has none{give}")
     policy = SitePolicy() if conf is None else read_priorities(conf, ignored, names, has_nodes, settings)
     if nodes is not None:
         ignored.others += _of_partitions(policy, nodes)

@@ -1,4 +1,4 @@
-"""The switches or blocks that connect a site's nodes, from `topology.conf` beside `slurm.conf`.
+"""The switches or blocks that connect a site's nodes, from `topology.conf` or `topology.yaml`.
 
 <https://slurm.schedmd.com/topology.conf.html>
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -32,29 +32,40 @@ def connected(cluster: SiteNodes, path: Path, settings: Mapping[str, Line]) -> S
     """The nodes of a `slurm.conf` with their topology, if it has one. Raises InvalidFile."""
     said = {key: line.get(key) for key, line in settings.items()}
     kind = said.get("topologyplugin", "").lower().removeprefix("topology/")
-    if (path.parent / YAML).exists():
-        note = f"{path.parent / YAML}: built-in schedulers do not read it; write its topology as {TOPOLOGY}"
-        note = f"{note}, with TopologyPlugin=topology/tree or topology/block in slurm.conf"
-        cluster = replace(cluster, notes=(*cluster.notes, note))
+    file, parameters, notes = path.parent / YAML, said.get("topologyparam", "").lower(), list[str]()
+    lines: Iterable[Line] = ()
+    if file.is_file():  # then Slurm reads nothing else
+        from site_db.slurm.topology_yaml import topologies  # most sites have none
+
+        of_cluster, *others = topologies(file)
+        kind, lines = of_cluster.kind, of_cluster.lines
+        ignored = f"{of_cluster.where}: ignored: {kind} ({of_cluster.name})"
+        if others:
+            names = f"{counted(len(others), 'further one')} ({abbreviated([x.name for x in others])})"
+            notes.append(
+                f"{others[0].where}: ignored: {names}: all partitions have topology {of_cluster.name}"
+            )
+    elif (file := path.parent / TOPOLOGY).is_file() and kind in _KEYS:
+        lines = lines_of(file, notes)
     if kind in _FLAT:
-        return cluster
-    file, parameters, notes = path.parent / TOPOLOGY, said.get("topologyparam", "").lower(), list[str]()
-    ignored = f"{settings['topologyplugin'].where}: ignored: TopologyPlugin=topology/{kind}"
+        return replace(cluster, notes=(*cluster.notes, *notes))
+    if file.name == TOPOLOGY:
+        ignored = f"{settings['topologyplugin'].where}: ignored: TopologyPlugin=topology/{kind}"
     if kind not in _KEYS or not file.is_file():
         why = f"there is no {TOPOLOGY} beside it" if kind in _KEYS else "only tree and block are modelled"
-        note = f"{ignored}, because {why}: jobs may have any nodes together"
-        return replace(cluster, notes=(*cluster.notes, note))
+        notes.append(f"{ignored}, because {why}: jobs may have any nodes together")
+        return replace(cluster, notes=(*cluster.notes, *notes))
     if "dragonfly" in parameters:
         notes.append(f"{ignored} with TopologyParam=dragonfly: jobs are not spread over leaf switches")
     found, wait = _Reader(kind), _MAX_WAIT.search(said.get("schedulerparameters", ""))
-    for line in lines_of(file, notes):
+    for line in lines:
         found.add(line)
     topology = replace(
         found.topology(file),
         is_optional=kind == "tree" and "topooptional" in parameters,
         max_wait_s=Topology.max_wait_s if wait is None else float(wait[1]),
     )
-    leaves = found.leaf_of(cluster.nodes, notes)
+    leaves = found.leaf_of(cluster.nodes, file.name, notes)
     nodes = {name: replace(node, switch=leaves.get(name, "")) for name, node in cluster.nodes.items()}
     return replace(cluster, nodes=nodes, topology=topology, notes=(*cluster.notes, *notes))
 
@@ -121,7 +132,7 @@ class _Reader:
                 raise self.sizes.mistake(f"BlockSizes is {','.join(words)}; expected {expected}")
         return sorted({sizes[0], *(size for size in sizes if size < sizes[0] * len(self.nodes))})
 
-    def leaf_of(self, names: Collection[str], notes: list[str]) -> dict[str, str]:
+    def leaf_of(self, names: Collection[str], file: str, notes: list[str]) -> dict[str, str]:
         """The leaf of each of the site's nodes: the first that has it. Raises InvalidFile."""
         found, again, what = dict[str, str](), list[str](), "switch" if self.kind == "tree" else "block"
         for name, line in self.nodes.items():
@@ -129,8 +140,8 @@ class _Reader:
                 if found.setdefault(node, name) != name:
                     again.append(node)
         for nodes, why in (
-            ([x for x in found if x not in names], f"of {TOPOLOGY} are not in slurm.conf"),
-            (again, f"of {TOPOLOGY} are on more than one {what}; the first counts"),
+            ([x for x in found if x not in names], f"of {file} are not in slurm.conf"),
+            (again, f"of {file} are on more than one {what}; the first counts"),
             ([x for x in names if x not in found], f"are on no {what}: as in Slurm, no job gets them"),
         ):
             if nodes:

@@ -129,7 +129,10 @@ def test_results_are_the_same_bytes_inline_and_in_processes(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("log.swf --set PriorityWeightAge=1", "PriorityWeightAge=1 changes a policy, and none is given"),
+        (
+            "log.swf --set PriorityWeightAge=1",
+            "changes a slurm.conf, and the policy has none; give --policy slurm.conf",
+        ),
         (
             f"{FILES} --set PriorityWeightAges=1",
             "PriorityWeightAges is no key of Slurm; did you mean PriorityWeightAge?",
@@ -176,12 +179,12 @@ def test_in_python_logs_are_given_by_the_names_of_policies(here: Path) -> None:
     found = testbed.sweep(logs, "easy", slices=2, settings="checkpoint_interval_s=60", progress=False)
     assert found.schedulers == (
         "easy",
-        "easy (now checkpoint_interval_s=60)",
+        "easy (checkpoint_interval_s=60)",
         "easy (no fair share)",
         "easy (no fair share checkpoint_interval_s=60)",
     )
     assert set(found.table["scheduler"]) == set(found.schedulers)
-    with pytest.raises(UserError, match=r"is no setting of a replay; for one of slurm\.conf, read the log"):
+    with pytest.raises(UserError, match=r"is no setting of a replay; one of slurm\.conf is of the log"):
         testbed.sweep(logs["now"], "easy", settings="PriorityWeightAge=1")
     with pytest.raises(UserError, match="the slices differ"):
         testbed.sweep({"now": logs["now"], "fewer": logs["now"][:5]}, "easy")

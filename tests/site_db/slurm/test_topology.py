@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,93 @@ def test_nodes_state_their_leaf_switch_and_switches_their_leaves(tmp_path: Path)
     assert (found.topology.max_wait_s, found.topology.is_optional, found.notes) == (300.0, False, ())
 
 
-def test_a_topology_in_yaml_is_said_to_be_unread_with_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "topology.yaml").write_text("- topology: t\n  tree:\n    switches: []\n")
-    (note,) = read(tmp_path, None, "SelectType=select/cons_tres").notes
-    assert "topology.yaml: built-in schedulers do not read it; write its topology as topology.conf" in note
+TREE = """---
+- topology: other
+  flat: true
+- topology: ours     # that of the cluster
+  cluster_default: true
+  tree:
+    switches:
+      - {nodes: "n[0-1]", switch: s0}
+      - switch: s1
+        nodes: n[2-3]
+      - switch: top
+        children: s[0-1]
+"""
+OF_BLOCKS = """
+- topology: ours
+  block:
+    block_sizes: [1, 4]
+    blocks:
+      - block: b0
+        nodes: n[0-1]
+      - {block: b1, nodes: "n[2-3]"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "conf", "settings"),
+    [
+        (TREE, SWITCHES, "TopologyPlugin=topology/tree"),
+        (OF_BLOCKS, f"{BLOCKS}BlockSizes=1,4", "TopologyPlugin=topology/block"),
+    ],
+)
+def test_topology_yaml_states_the_same_as_topology_conf_and_takes_its_place(
+    text: str, conf: str, settings: str, tmp_path: Path
+) -> None:
+    of_conf = read(tmp_path, conf, settings)
+    (tmp_path / "topology.yaml").write_text(text)
+    found = read(tmp_path, "SwitchName=x Nodes=n0\n", "")
+    assert (found.topology, found.nodes) == (of_conf.topology, of_conf.nodes)
+
+
+def test_further_topologies_of_partitions_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text(TREE)
+    (note,) = read(tmp_path, None, "").notes
+    assert note == (
+        f"{tmp_path}/topology.yaml, line 2: ignored: 1 further one (other): all partitions have topology ours"
+    )
+
+
+@pytest.mark.parametrize(
+    "kind", ["ring: {rings: []}", "torus3d: {toruses: []}", "flat: {alpha_step_rank: true}"]
+)
+def test_without_a_tree_or_blocks_jobs_may_have_any_nodes(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text(f"- topology: r\n  {kind}\n")
+    found, name = read(tmp_path, SWITCHES), kind.partition(":")[0]
+    assert found.topology is None
+    assert [note.partition("topology.yaml, ")[2] for note in found.notes] == [
+        f"line 1: ignored: {name} (r), because only tree and block are modelled: jobs may have any nodes "
+        "together"
+    ] * (name != "flat")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "- topology: [",
+            "line 1: no YAML; expected entries like '- topology: NAME', each with one of tree, ",
+        ),
+        ("tree: 1", "expected entries like '- topology: NAME'"),
+        ("- topology: t\n- topology: u\n", "line 1: expected entries"),
+        ("- topology: t\n  tree: {switchs: []}\n", "line 1: expected entries"),
+        ("- topology: t\n  tree:\n    switches: []\n", "topology.yaml: it connects no nodes"),
+        ("- topology: t\n  tree: {switches: [{switch: s, nodes: [n0]}]}\n", "line 1: expected entries"),
+        (
+            TREE.replace("children", "childs"),
+            "line 11: childs is no key here; expected switch, block, nodes, children",
+        ),
+        (TREE.replace("switch: s1", "switch: s0"), "line 9: SwitchName=s0 is defined twice"),
+        (TREE.replace("s[0-1]", "s[0-2]"), "line 11: switch s2 below top is not defined"),
+        ("[]", "topology.yaml: expected entries"),
+        ("[" * 5000, "topology.yaml"),
+    ],
+)
+def test_a_mistake_in_topology_yaml_is_named(text: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text(text)
+    with pytest.raises(InvalidFile, match=re.escape(sentence)):
+        read(tmp_path, None, "")
 
 
 def test_the_longest_wait_and_topologies_that_are_optional_are_settings(tmp_path: Path) -> None:
