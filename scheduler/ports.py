@@ -118,8 +118,9 @@ class JobArrived(NamedTuple):
     job: Job
 
 
-Act = Literal["cancel", "hold", "release", "requeue"]
-"""What operators and users do with jobs that they have submitted."""
+Act = Literal["cancel", "expire", "hold", "release", "requeue"]
+"""What operators and users do with jobs that they have submitted. A job that waits expires when its deadline
+cannot be kept any more; one that runs does not."""
 
 
 class JobActedOn(NamedTuple):

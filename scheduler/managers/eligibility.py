@@ -116,14 +116,14 @@ class Eligibility:
             self._examine(other, now_s)
 
     def act(self, job: int, act: Act, now_s: float) -> bool:
-        """Hold, release or cancel a job that does not run. Returns whether it was in the queue, and leaves
+        """Something is done with a job that does not run. Returns whether it was in the queue, and leaves
         it."""
         was_queued = job in self._queued
         if act == "release":
             self._held.discard(job)
             self._examine(job, now_s)
             return False
-        if act == "cancel":
+        if act in ("cancel", "expire"):
             self.end(job, now_s, completed=False)
         else:
             self._held.add(job)

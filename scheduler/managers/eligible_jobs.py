@@ -34,6 +34,7 @@ def cancelled(why: str) -> str:
 
 
 CANCELLED = "it was cancelled while it ran"
+EXPIRED = "it could not end before its deadline any more (DEADLINE)"
 
 
 class TellingDispatcher(SuspendingDispatcher, Protocol):
@@ -162,6 +163,8 @@ class EligibleJobs(ManagerDecorator):
                 self._manager.handle(JobActedOn(job, act))
             if act == "cancel":
                 self.give_up(job, cancelled(why))
+            elif act == "expire":
+                self.give_up(job, EXPIRED)
             elif act == "hold" and not why:
                 self._orders.ineligible(job, self._eligibility.why_not(job))
 

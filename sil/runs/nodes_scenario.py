@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import ceil, inf
+from math import ceil, inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,7 @@ from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm
 from sil.settings.experiment_file import WorkloadTable
+from sil.settings.replays import Expiry
 from sil.site.site_in_use import ResourceNames
 from sil.workload.accounting import default_limit_s
 from sil.workload.arrivals import LoggedRuns
@@ -308,7 +309,13 @@ class _Nodes(FreeNodesModel):
         self.queue_policies = scenario.policies if scenario.has_queues else ()
         events, log = scenario.in_use.events, arriving.log
         self.changes = changes_of(events, scenario.cluster)
-        self.events = None if log is None else events.of_eligibility(log)
+        if scenario.experiment.nodes.expiry is Expiry.DEADLINE:
+            events = events.with_expiry(
+                (job.id, job.arrival_s, job.deadline_s - job.arrival_s, job.estimate_s or nan)
+                for job in self.jobs
+            )
+        self._what_happens = events
+        self.events = (events or None) if log is None else events.of_eligibility(log)
         self.unsuccessful = frozenset(map(int, log.unsuccessful)) if log is not None and self.events else ()
         estimates = scenario.experiment.nodes.estimates
         self.run_times = run_times_by(estimates, lambda job: arriving.run_s(job, ()))
@@ -339,6 +346,6 @@ class _Nodes(FreeNodesModel):
             admission=scenario.admission if scenario.has_queues else None,
             # It hears of nodes either by the commands of operators or by a monitor.
             monitor=None if scenario.in_use.events.on_nodes else ports.monitor,
-            events=scenario.in_use.events,
+            events=self._what_happens,
             **({} if self._arriving.log is None else as_submitted(self._arriving.log)),
         )

@@ -29,12 +29,12 @@ from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_lo
 from sil.settings.decision_costs import GuardTable, check_decision_cost
 from sil.settings.files import package_version, paths, scheduler_source
 from sil.settings.log_events import Events
-from sil.settings.replays import NONE, Asking, Engine, Replaying, ReplaySettings
+from sil.settings.replays import NONE, Asking, Engine, Expiry, Replaying, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.stream import CsvStream, ParquetStream
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import LoggedRuns
-from sil.workload.job_log import JobLog
+from sil.workload.job_log import DUE_IN_S, JobLog
 from sil.world.actual_runtimes import RandomStreams
 from sil.world.events import ORDERS, StateChange
 from sil.world.failures import Checkpoints, Hindrances, TimedChange
@@ -256,7 +256,12 @@ class Replay(ReplaySettings):
                 f"{given('--checkpoint-cost').removesuffix('=')} has no effect without "
                 f"{given('--checkpoint-interval').removesuffix('=')}; give both"
             )
-        for _, why in unable(self.events, bool(self.log.after), schedulers):
+        if self.expiry is Expiry.DEADLINE and DUE_IN_S not in self.log.jobs.columns:
+            raise UserError(
+                f"{given('--expiry', 'deadline')} has no effect, since the jobs of {self.log.name} have no "
+                f"deadlines; draw some with {given('--deadlines', 'LOW:HIGH')}"
+            )
+        for _, why in unable(self.what_happens, bool(self.log.after), schedulers):
             raise UserError(why)
         others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
         if others and self.events.on_nodes and self.log.cluster is None:
@@ -340,9 +345,17 @@ class Replay(ReplaySettings):
         return None if interval_s is None else Checkpoints(interval_s, self.checkpoint_cost_s)
 
     @cached_property
+    def what_happens(self) -> Events:
+        """The events, and when jobs expire."""
+        jobs = self.log.jobs
+        if self.expiry is Expiry.NEVER or DUE_IN_S not in jobs.columns:
+            return self.events
+        return self.events.with_expiry(jobs.select("job", "submit_s", DUE_IN_S, "estimate_s").iter_rows())
+
+    @cached_property
     def eligibility(self) -> Events | None:
         """The events and conditions that make jobs ineligible at times; None if there are none."""
-        return self.events.of_eligibility(self.log, SUBMITTED_LATER_S.get(self.order, 0.0))
+        return self.what_happens.of_eligibility(self.log, SUBMITTED_LATER_S.get(self.order, 0.0))
 
     def _simulation(
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
@@ -416,6 +429,6 @@ class LoggedMachine(FreeNodesModel):
             slurm_world(replay.log, replay.estimates, self.run_times),
             step_s=replay.slurm_step_s,
             pause_at_s=inf if replay.pause_at_s is None else replay.pause_at_s,
-            events=replay.events,
+            events=replay.what_happens,
             statements=folder / STATEMENTS if replay.slurm_statements else None,
         )

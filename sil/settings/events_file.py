@@ -174,7 +174,7 @@ class EventsReader:
 
     def on_jobs(self, file: EventsFile) -> Iterator[JobEvent]:
         for act in get_args(Act):
-            for k, event in enumerate(getattr(file, act)):
+            for k, event in enumerate(getattr(file, act, ())):
                 at_s = self._second(event.at, (act, k, "at"))
                 for row in self._known(event.jobs, (act, k, "jobs")):
                     if at_s < row["submit_s"]:

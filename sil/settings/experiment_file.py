@@ -18,7 +18,7 @@ from sil.settings.decision_costs import GuardTable
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
-from sil.settings.replays import Estimates
+from sil.settings.replays import Estimates, Expiry
 from sil.settings.time_shared_table import Factors, SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
@@ -186,11 +186,12 @@ def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
 class NodesTable(Table):
     """On nodes of partitions: the run-time estimates for schedulers, and whether jobs end at their time
     limits. With `deadlines`, each job has one: its submission, plus its estimate times a factor drawn from
-    this range."""
+    this range; with the `expiry` deadline, it is removed from the queue when it cannot keep it any more."""
 
     estimates: Estimates = Estimates.USER
     time_limits: Literal["enforced", "ignored"] = "enforced"
     deadlines: Factors | None = None
+    expiry: Expiry = Expiry.NEVER
 
 
 class MemberTable(Table):

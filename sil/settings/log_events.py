@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import floor, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler.managers.eligibility import Conditions, Dependency, DependencyKind, JobArray
@@ -95,6 +96,19 @@ class Events:
 
     def __bool__(self) -> bool:
         return self != Events(notes=self.notes)
+
+    def with_expiry(self, jobs: Iterable[tuple[int, float, float, float]]) -> Events:
+        """The same, and jobs expire in the first second from which on their time limits would end after their
+        deadlines; `jobs` are numbers, submissions, deadlines from then on, and limits. Slurm's controller is
+        told the deadlines. Source: deadline_ok in its job_scheduler.c, and job_mgr.c at submission."""
+        expired, options = [], dict(self.options)
+        for job, submit_s, due_in_s, limit_s in jobs:
+            if due_in_s - limit_s < inf:  # a limit that is not known is none
+                due_s = submit_s + due_in_s
+                expired.append(JobEvent(max(submit_s, floor(due_s - limit_s) + 1.0), job, "expire"))
+                options[job] = {**options.get(job, {}), "deadline": due_s}
+        on_jobs = tuple(sorted((*self.on_jobs, *expired), key=lambda each: each.at_s))
+        return replace(self, on_jobs=on_jobs, options=options)
 
     def of_eligibility(self, log: JobLog, later_s: float = 0.0) -> Events | None:
         """What makes jobs of a log ineligible at times, a closed loop included: in it, jobs depend on the

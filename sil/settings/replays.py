@@ -25,6 +25,11 @@ class Estimates(StrEnum):
     HISTORY = "history"  # the mean of the user's last two run times
 
 
+class Expiry(StrEnum):
+    NEVER = "never"  # jobs wait until they start
+    DEADLINE = "deadline"  # until their deadlines cannot be kept any more, as under Slurm
+
+
 DECISION_LIMIT_S = 60.0
 NONE = "none"
 """The decision cost of decisions that take no simulated time."""
@@ -60,6 +65,8 @@ class ReplaySettings(Asking):
 
     * `estimates`: Run-time estimates: the users' own, the actual run times, or the mean of the user's last
       two run times.
+    * `expiry`: When jobs with deadlines leave the queue without having run: never, or deadline: as soon as
+      their time limits would end after their deadlines (Slurm's state DEADLINE).
     * `decision_cost`: Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10),
       modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') for
       the charges of an earlier run.
@@ -76,6 +83,7 @@ class ReplaySettings(Asking):
     """
 
     estimates: Estimates = Estimates.USER
+    expiry: Expiry = Expiry.NEVER
     decision_cost: str = NONE
     memory_limit_mb: Annotated[float | None, Setting(least=1.0)] = None
     reasons: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from math import ceil, inf
+from math import ceil, floor, inf
 from typing import Any, NamedTuple
 
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
@@ -126,8 +126,9 @@ class Submissions:
         if others:
             throttle = "" if at_once is None else f"%{at_once}"
             options["array"] = f"{FIRST_OF_ARRAY}-{FIRST_OF_ARRAY + len(others)}{throttle}"
-        if "begin" in options:
-            options["begin"] = ceil(self.starts_at_s + options["begin"])
+        for name, whole in (("begin", ceil), ("deadline", floor)):
+            if name in options:
+                options[name] = whole(self.starts_at_s + options[name])
         limit_min = None if limit_s == inf else round(limit_s / 60)
         own = {"user": user, "group": user, "name": str(first.id), "time_limit_min": limit_min}
         return Submission(**{**own, **options})
@@ -170,7 +171,8 @@ class Submissions:
 
 def commands_of(events: Events) -> list[Command]:
     """What Slurm is told at which time, in order of time; of one time, nodes come first."""
-    told = (*map(_command, (*events.on_nodes, *events.on_jobs)), *events.commands)
+    acts = [event for event in events.on_jobs if event.act != "expire"]  # it has been told the deadlines
+    told = (*map(_command, (*events.on_nodes, *acts)), *events.commands)
     return sorted(told, key=lambda command: command.at_s)
 
 

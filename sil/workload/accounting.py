@@ -37,8 +37,8 @@ _DEADLINE = re.compile(r"\s--deadline[= ]([^\s,;]+)")
 _FROM_NOW = re.compile(r"now\+(\d{1,9})(?:(second|minute|hour|day|week)s?)?")
 _SECONDS_OF = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 DEADLINE = (
-    "had a deadline (--deadline in SubmitLine), which is kept for metrics and orderings by deadline; Slurm "
-    "cancels jobs that cannot end in time, here they run"
+    "had a deadline (--deadline in SubmitLine), for metrics and orderings by deadline; with the expiry "
+    "deadline, jobs that cannot end in time leave the queue as under Slurm, and else they run"
 )
 UNREAD_DEADLINE = (
     "had a deadline (--deadline in SubmitLine) that is not read; expected a date like 2026-05-31T12:00, or "

@@ -14,7 +14,7 @@ from scheduler.core.heap import Heap
 from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
 from scheduler.managers.eligibility import Eligibility
-from scheduler.managers.eligible_jobs import CANCELLED, cancelled, never
+from scheduler.managers.eligible_jobs import CANCELLED, EXPIRED, cancelled, never
 from scheduler.ports import JobActedOn
 from sil.world.core.codes import (
     ACT,
@@ -297,6 +297,8 @@ class Loop:
                 self.queue.withdraw(self.slot_of.pop(job))
             if what == "cancel":
                 self.give_up(job, cancelled(why))
+            elif what == "expire":
+                self.give_up(job, EXPIRED)
             elif what == "hold" and not why:
                 self.facts.say(self.now_s, INELIGIBLE, job, eligibility.why_not(job))
         self.admit()

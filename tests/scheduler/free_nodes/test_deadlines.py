@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
+from math import inf
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
-from sil.settings.replays import Engine
+from sil.settings.replays import Engine, Expiry
 from sil.workload.job_log import DUE_IN_S, JobLog
 from tests.examples import up_to
 from tests.sil.runs.test_engines import log_of
@@ -118,3 +119,45 @@ def test_deadlines_of_a_log_are_factors_of_estimates_drawn_with_a_seed() -> None
     assert not due_in_s.equals(other.jobs[DUE_IN_S])
     assert one.slice(10, 20).jobs[DUE_IN_S].equals(due_in_s[10:20])
     assert one.part == ("deadlines 1.5 to 4 times the estimate after submission (seed 7)",)
+
+
+# -- jobs that expire --------------------------------------------------------------------------------------
+
+
+def expiring(
+    work: Work, engine: Engine, scheduler: str = "fcfs"
+) -> tuple[dict[int, float], dict[int, float]]:
+    """When jobs start, and when they are removed."""
+    replay = Replay(log_with(work), engine=engine, expiry=Expiry.DEADLINE)
+    facts = replay.facts(resolve(scheduler), Path("/dev/null"))
+    removed = facts.filter(event="job_refused")
+    assert set(removed["detail"]) <= {"it could not end before its deadline any more (DEADLINE)"}
+    started = facts.filter(event="run_started")
+    return dict(started.select("job", "time_s").iter_rows()), dict(
+        removed.select("job", "time_s").iter_rows()
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_job_is_removed_a_second_after_the_last_in_which_it_could_start(engine: Engine) -> None:
+    """Job 1 may start until 100 s, when job 0 ends; job 2 until 109 s, which is too early; job 3 never."""
+    work = [(100.0, 1e6), (10.0, 110.0), (30.0, 139.0), (5.0, 4.0), (5.0, inf)]
+    started, removed = expiring(work, engine)
+    assert started == {0: 0.0, 1: 100.0, 4: 110.0}
+    assert removed == {2: 110.0, 3: 0.0}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_runs_is_not_removed(engine: Engine) -> None:
+    assert expiring([(100.0, 100.0)], engine) == ({0: 0.0}, {})
+
+
+@given(works)
+@settings(max_examples=up_to(40), deadline=None)
+def test_both_engines_remove_the_same_jobs_and_no_deadline_is_missed(work: Work) -> None:
+    for scheduler in ("fcfs", "edf_easy", "conservative"):
+        started, removed = expiring(work, Engine.HARNESS, scheduler)
+        assert expiring(work, Engine.COMPILED, scheduler) == (started, removed)
+        assert len(started) + len(removed) == len(work)
+        for job, time_s in started.items():
+            assert time_s + work[job][0] <= work[job][1], "limits are right, so it ends in time"
