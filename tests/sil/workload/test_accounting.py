@@ -334,7 +334,7 @@ def test_deadlines_of_submissions_are_kept_relative_to_the_arrival(tmp_path: Pat
     jobs = [{"JobID": str(k), "SubmitLine": line} for k, line in enumerate(lines, start=7)]
     log = read(tmp_path, *jobs, rules=Rules(time_zone="Europe/Berlin"))
     assert log.jobs["due_in_s"].to_list() == [3.5 * 3600, 2 * 3600, float("inf"), float("inf")]
-    assert any(note.startswith("2 jobs had a deadline") and "here they run" in note for note in log.notes)
+    assert any(note.startswith("2 jobs had a deadline") and "leave the queue" in note for note in log.notes)
     assert any(note.startswith("1 job had a deadline") and "not read" in note for note in log.notes)
     assert "due_in_s" not in read(tmp_path, {"SubmitLine": "sbatch a.sh"}).jobs.columns
 
