@@ -32,6 +32,7 @@ from sil.runs.scenario import scenario_of
 from sil.runs.simulation import RunKey
 from sil.runs.under_test import resolve
 from sil.settings.experiment_file import Experiment
+from sil.settings.log_events import Events, JobEvent, NodesUpdated
 from sil.settings.log_tables import HistoryTable
 from sil.settings.replays import Engine
 from sil.site.logs import read_log, read_nodes_of
@@ -166,6 +167,46 @@ def under_a_policy(console: Console, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def happening(log: JobLog) -> dict[str, dict[str, Any]]:
+    """Settings of replays of a log in which every 100th job has an outage of a node for two hours, or every
+    20th is cancelled up to two hours after its submission, or all that with checkpoints."""
+    rng, last_s = np.random.default_rng(SEED), float(log.jobs["submit_s"].max() or 0.0)  # type: ignore[arg-type]
+    assert log.cluster is not None
+    names, of_nodes = [*log.cluster.nodes], list[NodesUpdated]()
+    for at_s in rng.uniform(0.0, last_s, len(log) // 100).round().tolist():
+        name = names[rng.integers(len(names))]
+        of_nodes += [NodesUpdated(at_s, name, "DOWN"), NodesUpdated(at_s + 7_200.0, name, "RESUME")]
+    of_nodes.sort(key=lambda event: event.at_s)
+    some = log.jobs.sample(len(log) // 20, seed=SEED).select("submit_s", "job").rows()
+    acts = [JobEvent(submit_s + float(rng.integers(7_200)), job, "cancel") for submit_s, job in some]
+    acts.sort(key=lambda event: event.at_s)
+    everything = Events(tuple(of_nodes), tuple(acts))
+    return {
+        "nothing": {},
+        "outages": {"events": replace(everything, on_jobs=())},
+        "cancellations": {"events": replace(everything, on_nodes=())},
+        "both, with checkpoints": {"events": everything, "checkpoint_interval_s": 3_600.0},
+    }
+
+
+def with_events(console: Console, folder: Path) -> list[dict[str, Any]]:
+    """The facts of EASY with outages and cancellations, in both engines, by a replay without them."""
+    log, *_ = accounting(SlurmSite(), 20_000, 0.5, folder)
+    table, found, plain_s = Table("what happens", "time by that without", "harness / compiled"), [], 0.0
+    for name, settings in happening(log).items():
+        made = [
+            partial(Replay(log, engine=engine, **settings).facts, resolve("easy"), folder)
+            for engine in (Engine.COMPILED, Engine.HARNESS)
+        ]
+        compiled_s, harness_s = (cpu_s(facts) for facts in made)
+        plain_s = plain_s or compiled_s
+        case = {"what": name, "by_plain": compiled_s / plain_s, "harness": harness_s / compiled_s}
+        found.append(case)
+        table.add_row(name, f"{case['by_plain']:.2f}", f"{case['harness']:.1f}")
+    console.print(table)
+    return found
+
+
 def importing(console: Console, folder: Path) -> dict[str, Any]:
     """Accounting with three steps for each job, into an SQLite database; and the wait of the past simulated
     from there."""
@@ -212,6 +253,7 @@ def main() -> None:
             "importing": importing(console, folder),
             "speed": speed(console, folder),
             "policy": under_a_policy(console, folder),
+            "events": with_events(console, folder),
         }
     console.print(f"results are in {keep('nodes', SEED, results)}")
 

@@ -157,6 +157,15 @@ def test_an_outage_ends_runs_whose_jobs_run_again(scheduler: str, engine: Engine
     assert times["time_s"].to_list() == [0.0, 10.0, 500.0, 600.0]
 
 
+@ENGINES
+def test_runs_that_an_outage_ends_are_lost_in_the_order_in_which_they_began(engine: Engine) -> None:
+    """Not in that in which they would have ended."""
+    down = NodesUpdated(10.0, "n1", "DOWN", "fire"), NodesUpdated(500.0, "n1", "RESUME")
+    jobs = [Job(0, 300, cores=2), Job(1, 100, cores=2), Job(2, 200, cores=2)]
+    lost = facts_of(jobs, "easy", *down, n_nodes=1, engine=engine).filter(pl.col("event") == Fact.RUN_LOST)
+    assert lost.select("time_s", "job").rows() == [(10.0, 1), (10.0, 2), (10.0, 3)]
+
+
 class Case(NamedTuple):
     log: JobLog
     events: Events
