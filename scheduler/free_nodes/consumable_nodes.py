@@ -230,8 +230,10 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""
-        first = self.first_row(run)
-        return self.queue.held.kind[first], self.queue.held.table(first)
+        return self.kind_of(run), self.queue.held.table(self.first_row(run))
+
+    def kind_of(self, run: RunId) -> int:
+        return int(self.queue.held.kind[self.first_row(run)])
 
 
 def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:

@@ -144,7 +144,7 @@ class Displacement:
         """What a run keeps when it is stopped, as a kind of request; NONE if it ends then."""
         if self.how(run).mode is not PreemptMode.SUSPEND:
             return NONE
-        return self._state.nodes.kept_kind(self._state.held_by(run)[0])
+        return self._state.nodes.kept_kind(self._state.kind_of(run))
 
     def hold_as(self, run: RunId, kind: int, end_s: float) -> None:
         """A run holds from now on, as expected until `end_s`, what a request of another kind has."""
@@ -159,10 +159,17 @@ class Displacement:
         now."""
         self._latest += 1
         self._runs[run] = self._runs[run]._replace(place=self._latest)
+        for group in self._groups:
+            group.ranked = None
 
     def may_displace(self, run: RunId, other: RunId) -> bool:
         """Whether a run is of a class that displaces that of another run."""
-        return self._runs[other].of in self.precedence.displaced_by.get(self._runs[run].of, ())
+        return self._runs[other].of in self.classes_of(run)[1]
+
+    def classes_of(self, run: RunId) -> tuple[int, Collection[int]]:
+        """The class of a run, and those that it displaces."""
+        of = self._runs[run].of
+        return of, self.precedence.displaced_by.get(of, ())
 
     def first_to_go_on(self, runs: Iterable[RunId]) -> list[RunId]:
         """Runs in the order in which they continue: the last ones to be displaced first."""
@@ -246,20 +253,34 @@ class Displacement:
         state, position = self._state, self._state.waiting.position
         limits = (latest for job, latest in self._latest_for.items() if position(job) <= i)
         latest = min(limits, default=self._latest)
-        runs = list[RunId]()
-        for run in sorted(displaced.runs, key=lambda run: (self._runs[run].rank, -self._runs[run].place)):
+        runs, rows = list[RunId](), list[tuple[int, int]]()
+        for run, until_s, row in self._ranked(displaced):
             if self._runs[run].place <= latest and run not in self._stops.job_of:
-                if (until_s := self._runs[run].began_s + (self.how(run).exempt_s or 0.0)) <= now_s:
+                if until_s <= now_s:
                     runs.append(run)
+                    rows.append(row)
                 else:
                     self.again_s = min(self.again_s, until_s)
-        firsts = np.array([state.first_row(run) for run in runs], dtype=np.int64)
-        kept = np.array([self.kept(run) for run in runs], dtype=np.int64)
+        firsts, kept = np.array(rows, np.int64).reshape(-1, 2).T.copy()
         stopped = np.zeros(len(runs), np.bool_)
         request = state.waiting.request_of(i)
         if not self._shadow.runs_to_stop(state.queue.held, firsts, kept, *request, stopped.view(np.uint8)):
             return None
         return [runs[x] for x in np.flatnonzero(stopped)]
+
+    def _ranked(self, displaced: DisplacedRuns) -> list[tuple[RunId, float, tuple[int, int]]]:
+        """The runs, first to be displaced first: until when each is exempt, its first row, what it keeps."""
+        if displaced.ranked is None:
+            order = sorted(displaced.runs, key=lambda run: (self._runs[run].rank, -self._runs[run].place))
+            displaced.ranked = [
+                (
+                    run,
+                    self._runs[run].began_s + (self.how(run).exempt_s or 0.0),
+                    (self._state.first_row(run), self.kept(run)),
+                )
+                for run in order
+            ]
+        return displaced.ranked
 
     def _stop(self, run: RunId, trial: Trial) -> None:
         kind, used = self._state.held_by(run)
@@ -283,12 +304,14 @@ class DisplacedRuns:
         self._state, self._classes, self.nodes = state, classes, state.nodes.alongside()
         self._kept = kept
         self.runs: dict[RunId, None] = {}
+        self.ranked: list[tuple[RunId, float, tuple[int, int]]] | None = None
+        """These in the order in which they are displaced; None: not known yet."""
 
     def begin(self, run: RunId, of: int) -> None:
         """Note that a run of this class has taken its nodes."""
         kind, used = self._state.held_by(run)
         if of in self._classes:
-            self.runs[run] = None
+            self.runs[run], self.ranked = None, None
             kind = self._kept(run)
         if kind != NONE:
             self.nodes.take(kind, used)
@@ -298,6 +321,7 @@ class DisplacedRuns:
         kind, used = self._state.held_by(run)
         if run in self.runs:
             del self.runs[run]
+            self.ranked = None
             kind = self._kept(run)
         if kind != NONE:
             self.nodes.give_back(kind, used)

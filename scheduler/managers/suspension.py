@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -82,14 +82,12 @@ class Suspension:
         for each in self._suspended.values():
             for n, cpus in each.cpus.items():
                 room[n] = room.get(n, self._free(n)) + cpus
-        blocked = list[RunId]()
+        claimed_from = defaultdict[int, Counter[int]](Counter)  # by class: what those claim that displace it
         for run in self._displacement.first_to_go_on(self._suspended):
-            each, claimed = self._suspended[run], Counter[int]()
-            for other in blocked:
-                if self._displacement.may_displace(other, run):
-                    claimed.update(self._suspended[other].cpus)
-            if any(room[n] - claimed[n] < cpus for n, cpus in each.cpus.items()):
-                blocked.append(run)
+            each, (of, below) = self._suspended[run], self._displacement.classes_of(run)
+            if any(room[n] - claimed_from[of][n] < cpus for n, cpus in each.cpus.items()):
+                for lower in below:
+                    claimed_from[lower].update(each.cpus)
                 continue
             found.append(run)
             for n, cpus in each.cpus.items():
