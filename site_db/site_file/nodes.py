@@ -167,7 +167,9 @@ def with_cluster(site: SiteFile, cluster: SiteNodes) -> SiteFile:
             PartitionTable(
                 name=name,
                 nodes=tuple(nodes),
-                **dict(zip(_LIMITS, astuple(cluster.partitions.get(name, Partition(name)))[1:], strict=True)),
+                **dict(
+                    zip(_LIMITS, astuple(cluster.partitions.get(name, Partition(name)))[1:-1], strict=True)
+                ),
             )
             for name, nodes in cluster.by_partition.items()
         ],
