@@ -50,8 +50,7 @@ MAX_THINKS = 4096
 Decision = tuple[str, int, str]
 """A start or a preemption, or that CCS stops a run, continues it, or first lowers the priority of one of its
 processes: fact, job, resource or nodes."""
-BY_CCS = Fact.RUN_STOPPED.value, Fact.RUN_CONTINUED.value
-DECISIONS = Fact.RUN_STARTED.value, Fact.RUN_PREEMPTED.value, *BY_CCS
+DECISIONS = (Fact.RUN_STARTED, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED, Fact.RUN_CONTINUED)
 
 
 @dataclass(frozen=True)
@@ -107,11 +106,10 @@ def compare_live(
         )
         .sort("job_id")
     )
-    decided = pl.col("event").is_in(DECISIONS)
-    order = "resource", pl.col("event").is_in(BY_CCS)
+    decided = pl.col("event").is_in([fact.value for fact in DECISIONS])
     one, other = (
         facts.filter(decided)
-        .sort(*order, maintain_order=True)
+        .sort("resource", nulls_last=True, maintain_order=True)  # null: by CCS, on all nodes of a run
         .select(pl.col("event").cast(pl.String), "job", named)
         .rows()
         + [("lowered", job, names[node]) for node, job in sorted(of_run, key=itemgetter(0))]
@@ -203,8 +201,8 @@ def run_live_and_simulated(
             computer.most_s = 60.0 + 3.0 * done[side].facts["time_s"][-1]
     finally:
         computer.close()
-    if is_shared and not computer.may_raise:
-        listener.notify("only root (CAP_SYS_NICE) may raise priorities again: here CCS could only lower them")
+        if is_shared and not computer.may_raise:
+            listener.notify("only root (CAP_SYS_NICE) may raise priorities: here CCS could only lower them")
     # Only now: what a live scheduler does may have changed the folder.
     for side, tables in done.items():
         make_usable(out / side)

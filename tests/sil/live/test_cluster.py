@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
 import psutil
 import pytest
 
@@ -17,14 +18,14 @@ from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.coscheduling.ports import PeerEvent, Topic
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.time_shared.social_contract import SocialContract
-from sil.experiment.live import run_live_and_simulated
+from sil.experiment.live import compare_live, run_live_and_simulated
 from sil.live.computer import Computer, _lans, usable_cores
 from sil.live.node import NodeSettings
 from sil.live.processes import RealProcesses, of_process, pending_packets
 from sil.live.programs import MB, PAGE, Parallel, Task, held
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
-from sil.trace.facts import Fact
+from sil.trace.facts import SCHEMA, Fact
 from sil.workers.executor import Listener
 from sil.world.processes.core.programs import Program
 from tests.commands import sil, the_sentence
@@ -193,6 +194,29 @@ def test_two_commands_at_once_use_different_addresses() -> None:
     for lan in (*one, *other):
         lan.close()
     assert len({*addresses}) == 4
+
+
+def test_starts_come_before_what_ccs_decides_and_the_order_of_each_counts() -> None:
+    def facts(*events: tuple[str, int]) -> pl.DataFrame:
+        rows = [
+            {
+                "event": event,
+                "job": job,
+                "resource": -1 if event == Fact.RUN_STARTED else None,
+                "machines": [{"first": 0, "last": 1}],
+            }
+            for event, job in events
+        ]
+        return pl.DataFrame(rows, schema=SCHEMA)
+
+    one = facts((Fact.RUN_STARTED, 1), (Fact.RUN_STOPPED, 1), (Fact.RUN_STARTED, 2), (Fact.RUN_STOPPED, 2))
+    late = facts((Fact.RUN_STARTED, 1), (Fact.RUN_STARTED, 2), (Fact.RUN_STOPPED, 1), (Fact.RUN_STOPPED, 2))
+    other = facts((Fact.RUN_STARTED, 1), (Fact.RUN_STOPPED, 2), (Fact.RUN_STARTED, 2), (Fact.RUN_STOPPED, 1))
+    assert compare_live(one, late, ({}, {}), ("a", "b")).diverged_at is None
+    assert compare_live(one, other, ({}, {}), ("a", "b")).diverged_at == 2
+    lowered = [{(1, 1): None, (0, 2): None}, {(0, 2): None, (1, 1): None}, {(0, 1): None, (0, 2): None}]
+    assert compare_live(one, one, lowered[:2], ("a", "b")).diverged_at is None, "on different nodes"
+    assert compare_live(one, one, lowered[1:], ("a", "b")).diverged_at == 4
 
 
 @pytest.mark.long
