@@ -189,6 +189,17 @@ def test_in_a_closed_loop_a_job_is_submitted_its_think_time_after_the_end_of_the
         Replay(log).check([resolve("slurm")])
 
 
+@pytest.mark.parametrize("engine", [Engine.COMPILED, Engine.HARNESS])
+@pytest.mark.parametrize("act", ["cancel", "requeue"])
+def test_it_is_too_late_to_stop_a_run_that_has_released_its_nodes(act: Act, engine: Engine) -> None:
+    events = Events(on_jobs=(JobEvent(50.0, 1, act), JobEvent(50.0, 2, "cancel"), JobEvent(50.0, 2, act)))
+    log = log_of([(0.0, 50.0, 1), (0.0, 60.0, 1)], 2)
+    facts = facts_by(engine, Replay(log, events=events, order="archive"), "easy")
+    assert times(facts, Fact.RUN_ENDED) == {1: 50.0}
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
+    assert refused.select("time_s", "job", "detail").rows() == [(50.0, 2, "it was cancelled while it ran")]
+
+
 # -- random logs --------------------------------------------------------------------------------------------
 
 
