@@ -116,8 +116,7 @@ class Eligibility:
             self._examine(other, now_s)
 
     def act(self, job: int, act: Act, now_s: float) -> bool:
-        """Something is done with a job that does not run. Returns whether it was in the queue, and leaves
-        it."""
+        """Act on a job that does not run. Returns whether it was in the queue, and leaves it."""
         was_queued = job in self._queued
         if act == "release":
             self._held.discard(job)

@@ -87,7 +87,7 @@ class NodeAllocation(ABC, Generic[P]):
 
     def drop(self, run: RunId) -> Job:
         """End a running job that is not queued again. Returns it."""
-        raise NotImplementedError  # not reached: jobs are cancelled only where runs displace others
+        raise NotImplementedError  # not reached: only runs of rigid jobs are stopped for others
 
     @abstractmethod
     def set_available(self, node: int, is_available: bool) -> None:
@@ -120,7 +120,7 @@ class NodeAllocation(ABC, Generic[P]):
 
     def suspend(self, run: RunId) -> None:
         """A run is suspended: its CPUs are free in the next decision."""
-        raise NotImplementedError  # not reached, as above
+        raise NotImplementedError  # not reached: only runs of rigid jobs are suspended
 
     def reclaim(self, started: Collection[RunId]) -> Sequence[RunId]:
         """After a decision that started runs: those that must not begin, since they have what suspended ones

@@ -20,6 +20,8 @@ from site_db.site_file.tables import SiteFile
 LEFT_OUT = {"description", "parallel_s", "parallel_commands", "preferred", "in_isolation"}
 """What is said of job classes and does not matter on nodes of partitions."""
 OF_ALL = ("machine_classes", "partitions", "site_resources", "job_classes")
+ALIKE = ("queues", "users", "only_listed_users")
+"""What has to be the same at all sites."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ def one_file(sites: Mapping[str, SiteFile]) -> SiteFile:
     for cluster, file in sites.items():
         if not file.partitions:
             raise _cannot_be_one(f"'{cluster}' has no nodes of partitions")
+        if file.topology is not None:
+            raise _cannot_be_one(
+                f"'{cluster}' has switches or blocks, which would connect only its own nodes"
+            )
         for group in file.machines:
             here = {"names": [f"{cluster}-{name}" for name in group.names], "interconnects": [], "switch": ""}
             machines.append(group.model_dump() | here)
@@ -70,9 +76,13 @@ def one_file(sites: Mapping[str, SiteFile]) -> SiteFile:
                 if before is not table and not _join(before, table):
                     what = f"'{each.name}' differs in {kind} of their sites"
                     raise _cannot_be_one(f"{what}; rename one of them, or describe them alike")
-    first = next(iter(sites.values())).model_dump(include={"queues", "users", "only_listed_users"})
+    first, *others = sites.values()
+    for key in ALIKE:
+        if any(getattr(other, key) != getattr(first, key) for other in others):
+            raise _cannot_be_one(f"their sites differ in {key}; describe them alike")
+    alike = first.model_dump(include={*ALIKE})
     of_all = {kind: [*found.values()] for kind, found in tables.items()}
-    return SiteFile.model_validate({"name": "-".join(sites), "machines": machines, **of_all, **first})
+    return SiteFile.model_validate({"name": "-".join(sites), "machines": machines, **of_all, **alike})
 
 
 def _join(table: dict[str, Any], other: Mapping[str, Any]) -> bool:

@@ -145,6 +145,10 @@ class TimeSharedScenario(Scenario):
                 f"the table shared_nodes.{unused} has no effect with sharing = '{self.table.sharing}': "
                 f"coscheduling is of the fluid model, in_detail of 'detailed'"
             )
+        detail = self.table.in_detail
+        by_none = Coscheduler(detail.coscheduler) is Coscheduler.NONE
+        if detail.periodic and detail.reservation == "share" and by_none:
+            yield "nothing is reserved for periodic jobs with coscheduler = 'none', since CCS would do it"
         for scheduler in self.schedulers:
             for label in self.table.predictors:
                 why = _why_not(scheduler, label)

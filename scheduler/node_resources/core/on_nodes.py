@@ -150,7 +150,8 @@ class OnNodes(Queue):
 
     def choose(self, slot: int, ranking: Ranking) -> bool:
         """Add to the rows what a job uses, with those nodes first that count already for its limits of nodes.
-        Returns whether it exceeds none of them there; otherwise it adds nothing."""
+        Returns whether it exceeds none of them there; otherwise it adds nothing. O(n) in the nodes, with such
+        limits."""
         kind, left, begin, fit = self.kind[slot], self.chunks[slot], self.rows.n, ranking.state.fit
         limits, claim = self.service.limits, self.service.limits.claim_of(slot)
         if not limits.of_nodes[claim]:

@@ -85,6 +85,21 @@ def test_one_site_has_the_nodes_of_all_and_one_partition_of_each_name(tmp_path: 
 @pytest.mark.parametrize(
     ("of_west", "says"),
     [
+        ('[[queues]]\nname = "urgent"\npriority = 1\n', "differ in queues"),
+        ('[[users]]\nname = "ann"\n', "differ in users"),
+        ('[topology]\nleaves = ["s1"]\n', "'west' has switches or blocks"),
+    ],
+)
+def test_what_one_site_would_not_have_is_refused(tmp_path: Path, of_west: str, says: str) -> None:
+    east, west = site(tmp_path, "east"), site(tmp_path, "west")
+    west.write_text(west.read_text() + of_west)
+    with pytest.raises(UserError, match=says):
+        one_file({"east": read_site_file(east), "west": read_site_file(west)})
+
+
+@pytest.mark.parametrize(
+    ("of_west", "says"),
+    [
         ({"run_s": 11.0}, "'small' differs in job_classes of their sites"),
         ({"limit_s": 90.0}, "'all' differs in partitions of their sites"),
     ],

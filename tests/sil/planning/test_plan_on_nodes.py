@@ -204,7 +204,7 @@ LOG_OF_FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES
 2|b|gpu|2026-03-02T00:01:00|2026-03-02T00:01:00|2026-03-02T00:11:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 3|c|gpu|2026-03-02T00:02:00|2026-03-02T00:12:00|2026-03-02T00:22:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 """
-"""Two nodes have two GPUs each: job 3 waits from 120 to 600 s, for two GPUs; on three nodes, nobody waits."""
+"""Two nodes have two GPUs each: job 3 waits from 120 to 600 s, for two GPUs; on three nodes, no job waits."""
 
 FEW_FILE = """
 name = "few"

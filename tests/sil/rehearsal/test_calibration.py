@@ -1,4 +1,4 @@
-"""Weights that nobody knows are found on the first part of what was recorded, and judged by the rest."""
+"""Unknown weights are found on the first part of what was recorded, and judged by the rest."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_stopped_runs_are_those_that_others_may_stop_and_every_job_ends_or_is_ca
                 told_s = time_s - (grace_s if not whom else 0)
                 waited = (at for at, until_s in waited_until_s.items() if until_s >= told_s)
                 # Who waited when it was told may have started elsewhere within its grace time.
-                assert any(jobs[other - 1][4] > whom for other in (*waiting, *waited)), "who may stop it"
+                assert any(jobs[other - 1][4] > whom for other in (*waiting, *waited)), "no job may stop it"
                 assert told_s >= began_s.pop(job) + exempt_s
                 waiting.add(job)
             case Fact.JOB_REFUSED:

@@ -366,7 +366,7 @@ def test_reasons_name_the_reservation_that_a_job_waits_for() -> None:
         ([Job(0, 9)], [NodesUpdated(0.0, "x", "DRAIN")], "State=DRAIN: there is no node 'x'"),
     ],
 )
-def test_events_that_nobody_can_carry_out_are_refused(
+def test_events_that_cannot_be_carried_out_are_refused(
     jobs: list[Job], events: list[NodeEvent], sentence: str
 ) -> None:
     with pytest.raises(UserError) as caught:

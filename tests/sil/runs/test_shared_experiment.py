@@ -566,3 +566,13 @@ def test_in_the_built_in_experiment_reservations_keep_periods_that_are_missed_wi
 def test_a_period_that_cannot_be_is_refused_with_its_place(periodic: str, says: str, tmp_path: Path) -> None:
     text = f'{EXPERIMENT}sharing = "detailed"\n[shared_nodes.in_detail.periodic]\n{periodic}\n'
     assert says in refusal(written(tmp_path, text))
+
+
+def test_periodic_jobs_without_a_coscheduler_have_no_reservation_which_is_said(tmp_path: Path) -> None:
+    in_detail = 'coscheduler = "none"\nperiodic = { talk = { period_s = 1.0, share = 0.3 } }'
+    text = f'{EXPERIMENT}sharing = "detailed"\n[shared_nodes.in_detail]\n{in_detail}\n'
+    experiment = experiment_file.read_experiment(written(tmp_path, text))
+    in_use = SiteSource(experiment, tmp_path, None).snapshot(tmp_path / "run.db")
+    assert any(
+        "nothing is reserved for periodic jobs" in note for note in scenario_of(experiment, in_use).notes()
+    )

@@ -208,7 +208,7 @@ def test_exhausted_ports_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> No
         reserved_port()
 
 
-def test_a_reserved_port_is_nobody_elses() -> None:
+def test_no_other_process_gets_a_reserved_port() -> None:
     first, port = reserved_port()
     with first:
         others = [reserved_port() for _ in range(200)]

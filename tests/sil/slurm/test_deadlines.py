@@ -1,4 +1,4 @@
-"""Which jobs expire is what Slurm's controller says, which is told their deadlines."""
+"""The jobs that expire are those that Slurm's controller removes at the same deadlines."""
 
 from __future__ import annotations
 
