@@ -43,7 +43,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from site_db import store
 from site_db.jobs.accounting_import import import_accounting
-from site_db.jobs.records import Tally
+from site_db.jobs.logged import Tally
 from site_db.site_file.importing import put_site
 from site_db.site_file.nodes import with_cluster
 from site_db.site_file.tables import SiteFile

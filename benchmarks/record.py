@@ -8,7 +8,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from sil.settings.files import package_version
+from sil.usable import VERSION
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -19,7 +19,7 @@ def keep(name: str, seed: int, results: Any) -> Path:
     path = RESULTS / f"{name}.json"
     kept = {
         "benchmark": name,
-        "version": package_version(),
+        "version": VERSION,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "seed": seed,

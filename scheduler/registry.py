@@ -10,15 +10,18 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from scheduler import naming
 from scheduler.messages import UserError
 from scheduler.ports import AnyScheduler
-from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import Kind
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from scheduler.resource_manager import Ports, ResourceManager
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -266,6 +269,8 @@ def _named(name: str) -> SchedulerSpec:
 def declared(spec: SchedulerSpec) -> SchedulerSpec:
     """A plug-in's `spec` with what its class declares. Imports it and makes an instance. Raises
     SchedulerNotLoaded."""
+    from scheduler.resource_manager import ResourceManager
+
     found = spec.constructor()
     is_manager = isinstance(found, type) and issubclass(found, ResourceManager)
     spec = replace(spec, is_manager=is_manager, is_random=_flag(spec, found, "is_random"))
@@ -339,6 +344,8 @@ def modules_of(names: Iterable[str]) -> list[str]:
 def plugins() -> list[EntryPoint]:
     """Schedulers of installed packages, in order of names. The current folder is not searched, although
     modules are found there: it may belong to another user."""
+    from importlib.metadata import entry_points  # loads the parser of e-mail
+
     here = Path.cwd()
     return sorted(
         point

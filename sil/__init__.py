@@ -31,6 +31,8 @@ from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from sil.usable import VERSION  # noqa: E402
+
 if TYPE_CHECKING:
     from scheduler import UserError as UserError
     from sil.api.charts import Chart as Chart
@@ -58,8 +60,7 @@ if TYPE_CHECKING:
     from sil.workload.job_log import JobLog as JobLog
     from sil.world.guard.faults import SchedulerFault as SchedulerFault
 
-    __version__: str
-
+__version__ = VERSION
 _IMPORT = re.compile(r"^    from (\S+) import (\w+) as ", re.MULTILINE)
 _PLACE_OF = {name: place for place, name in _IMPORT.findall(Path(__file__).read_text(encoding="utf-8"))}
 """The module of each public name, as type checkers find them above."""
@@ -68,8 +69,6 @@ __all__ = sorted(["__version__", *_PLACE_OF])
 
 def __getattr__(name: str) -> Any:
     """Load a name when it is used, since commands import this package, too, and have to start fast."""
-    if name == "__version__":
-        return import_module("sil.settings.files").package_version()
     if name not in _PLACE_OF:
         raise AttributeError(f"module 'sil' has no attribute '{name}'")
     from sil.usable import unusable

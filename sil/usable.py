@@ -1,4 +1,5 @@
-"""Whether our packages can be used: modules of others may hide them, and they may not be compiled."""
+"""The versions of our packages and of libraries, and whether ours can be used: modules of others may hide
+them, and they may not be compiled."""
 
 from __future__ import annotations
 
@@ -10,10 +11,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 OURS = "sil-testbed"
+VERSION = "0.3.0"
 PACKAGES = Path(__file__).parent.parent
 """The folder of our packages."""
 MARKS = {"scheduler": "The scheduler a site would run", "site_db": ""}
 """How the docstrings of our packages other than `sil` begin."""
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of the libraries that results depend on."""
+    from importlib.metadata import version  # loads the parser of e-mail
+
+    return {name: version(name) for name in ("numpy", "scipy", "polars")}
 
 
 @cache

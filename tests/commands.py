@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from sil.cli.app import app
 

@@ -151,7 +151,7 @@ def test_only_selected_packages_import_the_database() -> None:
     anywhere = ("site_db.files", "site_db.site_file.machine_names")
     without_a_database = {
         "workload": (
-            "site_db.jobs.records",
+            "site_db.jobs.logged",
             "site_db.jobs.swf",
             "site_db.jobs.requests",
             "site_db.jobs.occupancy",

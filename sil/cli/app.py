@@ -12,88 +12,95 @@ from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-import typer
-from typer import Option
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from sil.cli.process import remember_interrupts
+from sil.usable import VERSION
 from sil.world import SHOW_TRACEBACKS
 
 MORE_THAN_ANY_LINE = 1_000
 EXIT_NO_COMMAND = 2
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class HelpGroup(TyperGroup):
-    """A group that prints its help if no command is named. The help has the whole line of each command, where
-    the superclass cuts it."""
+class CommandGroup(click.Group):
+    """A group of functions as commands, which prints its help if none is named. The help has the whole line
+    of each command, where the superclass cuts it."""
 
-    def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        if not args and not context.resilient_parsing:
-            print(context.get_help())
-            raise typer.Exit(EXIT_NO_COMMAND)
-        return super().parse_args(context, args)
-
-    def format_commands(self, _context: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, command.get_short_help_str(MORE_THAN_ANY_LINE))
-                    for name, command in self.commands.items()
-                ]
-            )
-
-
-class CommandGroup(typer.Typer):
-    """A group whose commands are decorated (`sil.cli.options.command`)."""
-
-    def command(  # type: ignore[override]
-        self, *names: Any, **options: Any
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(self, name: str = "", **how: Any) -> Callable[[Function], Function]:
+        """Decorates a function: its command is of this name, or the function's."""
         from sil.cli.options import command  # which loads what `sil --help` does without
 
-        register = super().command(*names, **options)
-        return lambda function: register(command(function))
+        def decorate(function: Function) -> Function:
+            self.add_command(command(function, name or name_of(function.__name__), **how))
+            return function
+
+        return decorate
+
+    def by_itself(self, function: Function) -> Function:
+        """Decorates the function that is called if no command is named."""
+        from sil.cli.options import command
+
+        own = command(function, name_of(function.__name__))
+
+        def call(**given: Any) -> None:
+            context = click.get_current_context()
+            if context.invoked_subcommand is None:
+                context.invoke(own, **given)
+
+        self.invoke_without_command, self.no_args_is_help = True, False
+        self.callback, self.params = call, own.params
+        return function
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            print(ctx.get_help())
+            ctx.exit(EXIT_NO_COMMAND)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [
+            (name, command.get_short_help_str(MORE_THAN_ANY_LINE)) for name, command in self.commands.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(lines)
 
 
-def group(help_text: str, cls: type[TyperGroup] = HelpGroup) -> typer.Typer:
-    """A group whose help and errors are plain text: what draws boxes takes longer to load than all of the
-    help."""
-    return CommandGroup(
-        cls=cls,
-        help=help_text,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
-    )
+def group(help_text: str, **how: Any) -> CommandGroup:
+    settings = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
+    return CommandGroup(help=help_text, context_settings=settings, **how)
 
 
 @cache
-def loaded(place: str) -> Any:
+def loaded(place: str) -> click.Command:
     """The command at `module:name`, once for all that a process runs."""
-    found: typer.Typer | Callable[..., Any] = resolve_name(f"sil.cli.{place}")
-    if isinstance(found, typer.Typer):
-        return typer.main.get_group(found)
-    alone = CommandGroup(add_completion=False, rich_markup_mode=None)
-    alone.command(name_of(place))(found)
-    return typer.main.get_command(alone)
+    found = resolve_name(f"sil.cli.{place}")
+    if isinstance(found, click.Command):
+        return found
+    from sil.cli.options import command
+
+    return command(found, name_of(place))
 
 
 def name_of(place: str) -> str:
     """The name of the function or, where all of a module is a group, of the module."""
-    module, _, name = place.partition(":")
+    module, _, name = place.rpartition(":")
     return module if name == "app" else name.replace("_", "-")
 
 
-class Unloaded(TyperCommand):
+class Unloaded(click.Command):
     """Stands for a command until its arguments are parsed."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(name_of(place), rich_markup_mode=None)
+        super().__init__(name_of(place))
         self._place = place
 
-    def get_short_help_str(self, _limit: int = 0) -> str:
+    def get_short_help_str(self, limit: int = 0) -> str:
         """The first sentence of its help, in the source."""
         module, _, name = self._place.partition(":")
         source = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
@@ -101,8 +108,8 @@ class Unloaded(TyperCommand):
         found = re.search(begin, source, re.DOTALL | re.MULTILINE)
         return " ".join(found[1].split()) if found else ""
 
-    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        return loaded(self._place).make_context(info_name, args, *rest, **extra)
+    def make_context(self, *args: Any, **how: Any) -> click.Context:
+        return loaded(self._place).make_context(*args, **how)
 
 
 PLACES = (
@@ -115,13 +122,15 @@ PLACES = (
 """Module and function of each command, or its group, in the order of the help."""
 
 
-class Commands(HelpGroup):
-    """All commands."""
+def _print_version(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted and not context.resilient_parsing:
+        print(VERSION)
+        context.exit()
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        for place in PLACES:
-            self.add_command(Unloaded(place))
+
+def _print_tracebacks(_context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
+    if is_wanted:
+        os.environ[SHOW_TRACEBACKS] = "1"
 
 
 app = group(
@@ -143,8 +152,26 @@ app = group(
 
     Exit codes: 0 success, 1 a scheduler under test broke a rule, 2 bad input, 130 interrupted.
     """,
-    Commands,
+    params=[
+        click.Option(
+            ["--version"],
+            help="Print the version and exit.",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+        ),
+        click.Option(
+            ["--traceback"],
+            help="Print the traceback of a scheduler's exception, and of errors.",
+            is_flag=True,
+            expose_value=False,
+            callback=_print_tracebacks,
+        ),
+    ],
 )
+for _place in PLACES:
+    app.add_command(Unloaded(_place))
 
 
 def main() -> None:
@@ -173,25 +200,3 @@ def _print_all_letters() -> None:
         if isinstance(stream, TextIOWrapper):
             is_ascii = stream.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
             stream.reconfigure(encoding="utf-8" if is_ascii else None, errors="backslashreplace")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from sil.settings.files import package_version
-
-        print(package_version())
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-    tracebacks: Annotated[
-        bool, Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors.")
-    ] = False,
-) -> None:
-    """Options before the command; the help text is the app's."""
-    if tracebacks:
-        os.environ[SHOW_TRACEBACKS] = "1"

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any, NoReturn
 
-import typer
+import click
+from click.exceptions import Exit
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
@@ -26,11 +27,6 @@ from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.faults import one_line
 from site_db.files.input_errors import of_command
-
-try:
-    from typer._click.globals import get_current_context
-except ImportError:  # earlier versions use click itself
-    from click import get_current_context  # type: ignore[no-redef]
 
 EXIT_FAULT, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 1, 2, 130
 """Exit codes: a scheduler under test broke a rule; a user error; Ctrl-C."""
@@ -82,7 +78,7 @@ def styled(text: str, style: str) -> Text:
 def one_sentence_for_bad_input() -> Iterator[None]:
     """End the command with one sentence: exit code 2 for a user error, a file that cannot be accessed, or an
     error of the testbed or a library; 130 on Ctrl-C."""
-    context = get_current_context(silent=True)
+    context = click.get_current_context(silent=True)
     options = {name for option in context.command.params for name in option.opts} if context else set()
     try:
         with of_command(options):
@@ -92,11 +88,11 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         fail(str(error))
     except Interrupted as interrupted:
         err.print(f"Interrupted: {interrupted}. Repeat the command to resume.")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise Exit(EXIT_INTERRUPTED) from None
     except KeyboardInterrupt:
         err.print("Interrupted.")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+        raise Exit(EXIT_INTERRUPTED) from None
+    except (Exit, click.Abort, click.BadParameter, BrokenPipeError):
         raise
     except BaseException as error:  # those of Polars are no Exceptions
         if isinstance(error, SystemExit | GeneratorExit):
@@ -201,7 +197,7 @@ def print_note(sentence: str) -> None:
 def fail(sentence: str) -> NoReturn:
     """Report a user error and exit with code 2."""
     _report(styled("Error:", "bold red"), sentence)
-    raise typer.Exit(EXIT_BAD_INPUT)
+    raise Exit(EXIT_BAD_INPUT)
 
 
 def exit_on_faults(sentences: Iterable[str]) -> None:
@@ -209,12 +205,12 @@ def exit_on_faults(sentences: Iterable[str]) -> None:
     for sentence in (faults := list(sentences)):
         print_fault(sentence)
     if faults:
-        raise typer.Exit(EXIT_FAULT)
+        raise Exit(EXIT_FAULT)
 
 
 def exit_with_fault(sentence: str) -> NoReturn:
     print_fault(sentence)
-    raise typer.Exit(EXIT_FAULT)
+    raise Exit(EXIT_FAULT)
 
 
 def _report(label: Text, sentence: str) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
-import typer
-from typer import Argument, Option
+from click.exceptions import Exit
 
 from scheduler.messages import UserError, counted
 from sil.cli import console, db_imports, options
 from sil.cli.app import group
 from sil.cli.console import print_listings
 from sil.cli.db_imports import DEFAULT, Database, at_site, opened
+from sil.cli.parameters import Argument, CommandOption
 from site_db.jobs.records import DemandBy
 
 app = group(
@@ -27,12 +27,12 @@ app = group(
 )
 
 
-app.command(epilog=db_imports.HOW_TO_CREATE)(db_imports.import_sacct)
+app.register(epilog=db_imports.HOW_TO_CREATE)(db_imports.import_sacct)
 for command in (db_imports.import_swf, db_imports.import_slurm_conf):
-    app.command()(command)
+    app.register()(command)
 
 
-@app.command()
+@app.register()
 def demand(db: Database = DEFAULT, by: DemandBy = DemandBy.PARTITION, as_json: options.Json = False) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait.
 
@@ -46,7 +46,7 @@ def demand(db: Database = DEFAULT, by: DemandBy = DemandBy.PARTITION, as_json: o
     print_listings([listing], as_json)
 
 
-@app.command()
+@app.register()
 def init(db: Database = DEFAULT) -> None:
     """Create a new, empty database."""
     from site_db import store
@@ -56,7 +56,7 @@ def init(db: Database = DEFAULT) -> None:
     console.print_line(f"{address}: a new database; put a site into it with: sil db import SITE.toml")
 
 
-@app.command("import")
+@app.register("import")
 def import_site(site: str, db: Database = DEFAULT) -> None:
     """Add the site of a site file to the database, or update the site of that name.
 
@@ -83,8 +83,10 @@ def import_site(site: str, db: Database = DEFAULT) -> None:
     console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
 
 
-@app.command()
-def export(db: Database = DEFAULT, out_file: Annotated[Path | None, Option("--out")] = None) -> None:
+@app.register()
+def export(
+    db: Database = DEFAULT, out_file: Annotated[Path | None, CommandOption(name="--out")] = None
+) -> None:
     """Print a site as a site file, which can be imported into another database.
 
     * `out_file`: Write to this file.
@@ -106,7 +108,7 @@ def export(db: Database = DEFAULT, out_file: Annotated[Path | None, Option("--ou
         raise UserError(f"the file {out_file} cannot be written: {error.strerror}") from None
 
 
-@app.command()
+@app.register()
 def show(db: Database = DEFAULT, job_class: str | None = None, as_json: options.Json = False) -> None:
     """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times.
 
@@ -129,11 +131,11 @@ def show(db: Database = DEFAULT, job_class: str | None = None, as_json: options.
     print_listings(listings, as_json)
 
 
-@app.command()
+@app.register()
 def history(
     db: Database = DEFAULT,
-    last: Annotated[int, Option(min=1)] = 20,
-    import_file: Annotated[Path | None, Option("--import")] = None,
+    last: Annotated[int, CommandOption(min=1)] = 20,
+    import_file: Annotated[Path | None, CommandOption(name="--import")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Show the latest completed runs, or record those of a CSV file.
@@ -157,14 +159,14 @@ def history(
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
 
 
-@app.command()
+@app.register()
 def state(
     name: str,
     is_: Annotated[Literal["up", "down"], Argument(metavar="up|down")],
     db: Database = DEFAULT,
-    local_load: Annotated[float | None, Option(min=0.0)] = None,
-    traffic: Annotated[float | None, Option(min=0.0)] = None,
-    committed: Annotated[float | None, Option(min=0.0)] = None,
+    local_load: Annotated[float | None, CommandOption(min=0.0)] = None,
+    traffic: Annotated[float | None, CommandOption(min=0.0)] = None,
+    committed: Annotated[float | None, CommandOption(min=0.0)] = None,
 ) -> None:
     """Update the state of a machine or an interconnect; experiments start from these states.
 
@@ -183,7 +185,7 @@ def state(
     console.print_line(f"{address}: {name} is {is_}")
 
 
-@app.command()
+@app.register()
 def check(db: Database = DEFAULT) -> None:
     """Look for damage of the database, with its own check; recompute all statistics from the history and
     compare; look for contradictions in the site itself."""
@@ -220,10 +222,10 @@ def check(db: Database = DEFAULT) -> None:
 def _end_with(sentences: Iterable[str]) -> NoReturn:
     for sentence in sentences:
         console.print_note(sentence)
-    raise typer.Exit(1)
+    raise Exit(1)
 
 
-@app.command()
+@app.register()
 def salvage(new: Path, db: Database = DEFAULT) -> None:
     """Save what is intact of a damaged SQLite file into a new database.
 
@@ -247,8 +249,8 @@ def salvage(new: Path, db: Database = DEFAULT) -> None:
     console.print_line(f"{new_address}: {saved} saved; check it: sil db check --db '{new_address}'")
 
 
-@app.command()
-def prune(db: Database = DEFAULT, keep: Annotated[int, Option(min=0)] = 100_000) -> None:
+@app.register()
+def prune(db: Database = DEFAULT, keep: Annotated[int, CommandOption(min=0)] = 100_000) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed.
 
     * `keep`: Number of latest runs to keep.
@@ -263,7 +265,7 @@ def prune(db: Database = DEFAULT, keep: Annotated[int, Option(min=0)] = 100_000)
     console.print_line(f"{address}: {counted(gone, 'run')} deleted, {left:,} kept")
 
 
-@app.command()
+@app.register()
 def upgrade(db: Database = DEFAULT) -> None:
     """Upgrade a database of an older version."""
     from site_db import migrations, store

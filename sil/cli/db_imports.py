@@ -10,21 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
 from scheduler.messages import counted
 from sil.cli import console
 from sil.cli.options import TimeZone
+from sil.cli.parameters import CommandOption
 from site_db.jobs.sacct.columns import COMMAND_IN_LINES
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from site_db.jobs.records import Tally
+    from site_db.jobs.logged import Tally
     from site_db.store import Address
 
 Database = Annotated[
-    str, Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site.")
+    str,
+    CommandOption(
+        name="--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."
+    ),
 ]
 DEFAULT = "site.db"
 
@@ -65,8 +67,8 @@ def import_sacct(log: Path, db: Database = DEFAULT, time_zone: TimeZone = None) 
     it, the nodes of a new site are inferred from the jobs. A job class is (user, program, request). All jobs
     that used their nodes are recorded; only completed ones count for run times.
     """
+    from site_db.files.formats import zone_named
     from site_db.jobs.accounting_import import import_accounting
-    from site_db.jobs.sacct.times import zone_named
 
     zone = zone_named(time_zone)
     _import_log(log, db, partial(import_accounting, zone=zone))
@@ -109,7 +111,8 @@ def _import_archive(
 ) -> tuple[int, list[str]]:
     from site_db.files.access import open_lines
     from site_db.jobs.log_import import JobsOnMachines, import_log, source_of
-    from site_db.jobs.records import SourceKind, up_to_now
+    from site_db.jobs.logged import up_to_now
+    from site_db.jobs.records import SourceKind
     from site_db.jobs.swf import read_swf
 
     with open_lines(log) as lines:
@@ -123,7 +126,7 @@ def _import_log(
 ) -> None:
     """Record the jobs of a log, and report what happened to its rows."""
     from site_db.jobs.log_import import count_members, count_things
-    from site_db.jobs.records import Tally
+    from site_db.jobs.logged import Tally
 
     tally = Tally()
     with at_site(db, changing=True) as (session, address, site):

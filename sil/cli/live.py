@@ -6,13 +6,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer import Argument
+from click.exceptions import Exit
 
 from scheduler import UserError
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
+from sil.cli.parameters import Argument
 from sil.cli.progress import TerminalProgress, progress
 from sil.report.listing import Column, Listing, number, text
 
@@ -83,7 +83,7 @@ def live(
         _print_comparison(found)
         console.print_line(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.")
     if found.diverged_at is not None:
-        raise typer.Exit(console.EXIT_FAULT)
+        raise Exit(console.EXIT_FAULT)
 
 
 def _print_comparison(found: LiveComparison) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable
-from copy import copy
 from dataclasses import MISSING
 from functools import partial, wraps
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from typing import Annotated, Any, TypeVar, get_args
 
-from typer import Argument, BadParameter, Option
+import click
 
-from scheduler import UserError
 from sil.cli import console
+from sil.cli.parameters import Argument, CommandOption, as_command
 from sil.declared import Field, Settings, Shown, declared, sentences, spread, without_sentences
 from sil.report.analysis import Analysis
 from sil.settings.replays import Overrides, ReplaySettings
@@ -26,10 +24,10 @@ from sil.workload.settings import Rules
 Returned = TypeVar("Returned")
 
 
-def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
-    """Decorates a command: its parameters are arguments and, by keyword or with a default, options, of which
-    its docstring has the help in a list; the fields of its settings are options, too. Bad input ends it with
-    a sentence."""
+def command(function: Callable[..., Returned], name: str, **how: Any) -> click.Command:
+    """A command of this name: the parameters of the function are arguments and, by keyword or with a default,
+    options, of which its docstring has the help in a list; the fields of its settings are options, too. Bad
+    input ends it with a sentence."""
     spread_out = spread(_as_option)(function)
 
     @wraps(spread_out)
@@ -37,42 +35,15 @@ def command(function: Callable[..., Returned]) -> Callable[..., Returned]:
         with console.one_sentence_for_bad_input():
             return spread_out(*args, **given)
 
-    help_of, signature = sentences(function.__doc__), inspect.signature(spread_out)
-    parameters = [_with_help(each, help_of.get(each.name)) for each in signature.parameters.values()]
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in parameters}
     call.__doc__ = without_sentences(function.__doc__)
-    return call
-
-
-def _with_help(parameter: Parameter, text: str | None) -> Parameter:
-    hint = parameter.annotation
-    kind, *infos = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-    is_option = parameter.default is not Parameter.empty or parameter.kind is Parameter.KEYWORD_ONLY
-    flag = ["--" + parameter.name.replace("_", "-")] if kind is bool else []
-    info = copy(infos[0]) if infos else Option(*flag) if is_option else Argument()
-    info.help = info.help or text
-    return parameter.replace(annotation=Annotated[kind, info])
-
-
-def parsed(parser: Callable[[str], Any] | None) -> Callable[[str], Any] | None:
-    if parser is None:
-        return None
-
-    def parse(text: str) -> Any:
-        try:
-            return parser(text)
-        except UserError as error:
-            raise BadParameter(str(error)) from None
-
-    return parse
+    return as_command(call, name, sentences(function.__doc__), **how)
 
 
 def _as_option(field: Field) -> Shown:
     option, is_off = _option(field), field.kind is bool and field.default
     name = field.name.removesuffix("_s").removesuffix("_mb")
     default = Parameter.empty if field.default is MISSING else False if is_off else field.default
-    # Typer has options of one kind only: files are paths.
+    # A command has options of one kind only: files are paths.
     kind: Any = Path | None if Path in get_args(field.kind) else field.kind
     name = f"no_{name}" if is_off else name
     parameter = Parameter(
@@ -82,7 +53,7 @@ def _as_option(field: Field) -> Shown:
 
 
 def _checked(field: Field, option: str, value: Any) -> Any:
-    """The value of an option. Typer checks bounds, but not whether a number is finite. Raises UserError."""
+    """The value of an option. Click checks bounds, but not whether a number is finite. Raises UserError."""
     return field.checked(value, option) if isinstance(value, float) else value
 
 
@@ -93,27 +64,28 @@ def _option(field: Field) -> str:
 
 def _info(field: Field) -> Any:
     setting, kinds = field.setting, (field.kind, *get_args(field.kind))
-    how: dict[str, Any] = {"metavar": setting.metavar, "parser": parsed(setting.parser)}
+    how: dict[str, Any] = {"metavar": setting.metavar, "parser": setting.parser}
     if int in kinds or float in kinds:
         how |= {"min": setting.least, "max": setting.most}
-    return Option(_option(field), help=field.without or field.text, **how)
+    return CommandOption(name=_option(field), help=field.without or field.text, **how)
 
 
-LOAD = Option(parser=parsed(settings.LOAD.parser), metavar=settings.LOAD.metavar)
-Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
-Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
+LOAD = CommandOption(parser=settings.LOAD.parser, metavar=settings.LOAD.metavar)
+Json = Annotated[bool, CommandOption(name="--json", help="Print JSON instead of tables.")]
+Metric = Annotated[str, CommandOption(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
 
 SchedulersOfLogs = Annotated[
     list[str] | None,
-    Option(
-        "--scheduler", help="fcfs, sjf, easy, easy_sjbf, conservative, slurm, or your own. May be repeated."
+    CommandOption(
+        name="--scheduler",
+        help="fcfs, sjf, easy, easy_sjbf, conservative, slurm, or your own. May be repeated.",
     ),
 ]
 
 # Of a trace
-Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
-Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
+Replication = Annotated[int, CommandOption(min=0, help="Number of the replication.")]
+Point = Annotated[int, CommandOption(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
 _LOG = "A log (SWF), or a Batsim workload (JSON), plain or compressed (gzip, bzip2, xz, zstd)"
@@ -131,7 +103,7 @@ LogOnNodes = Annotated[
 
 def folder(default: str) -> Any:
     """The option for the folder of the results; `default` is for the help."""
-    return Option("--out", help=f"Folder for the results. Default: {default}.")
+    return CommandOption(name="--out", help=f"Folder for the results. Default: {default}.")
 
 
 def _of(settings: type[Settings], name: str) -> Any:

@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
 from sil.cli import console, options
 from sil.cli.console import print_listings
+from sil.cli.parameters import CommandOption
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Column, Listing, Row, number
@@ -49,7 +48,7 @@ def overhead(
     vs: list[str] | None = None,
     *,
     problems: ProblemOptions,
-    out_folder: Annotated[Path, Option("--out")] = Path("sil-overhead"),
+    out_folder: Annotated[Path, CommandOption(name="--out")] = Path("sil-overhead"),
     as_json: options.Json = False,
 ) -> None:
     """Measure decision times over a grid of random problems and fit a growth law.

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from typer import Argument
 
 from sil.cli import console, options
+from sil.cli.parameters import Argument
 from sil.cli.progress import TerminalProgress, progress
 from sil.settings.replays import PlanOverrides
 from sil.workers.execution import Execution
@@ -59,7 +59,7 @@ def plan(
     except AllAtFault as none_left:
         for sentence in fault_texts(none_left.faults):
             console.print_fault(sentence)
-        raise typer.Exit(console.EXIT_FAULT) from None
+        raise Exit(console.EXIT_FAULT) from None
     record_origin(folder, asked.inputs)
     write_page(folder, answers)
     if as_json:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Column, Table
-from typer import Argument
 
 from scheduler.messages import UserError, counted
 from sil.cli import console, options
+from sil.cli.parameters import Argument
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import AS_JSON, Settings
 from sil.report.analysis import Analysis

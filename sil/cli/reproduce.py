@@ -8,10 +8,10 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
-from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import print_listings
+from sil.cli.parameters import Argument, CommandOption
 from sil.cli.progress import TerminalProgress, progress
 from sil.report.listing import Listing, number, text
 from sil.studies import CASE_STUDIES, SEEDS, STUDIES, WITH_DATA
@@ -41,11 +41,11 @@ WIDTH = 3 + max(map(len, HEADINGS.values()))
 
 
 def reproduce(
-    study: Annotated[str, Argument(autocompletion=lambda: list(SELECTIONS))],
-    out_folder: Annotated[Path, Option("--out")] = Path("sil-reproduced"),
+    study: Annotated[str, Argument(known=lambda: SELECTIONS)],
+    out_folder: Annotated[Path, CommandOption(name="--out")] = Path("sil-reproduced"),
     data: Path | None = None,
-    seeds: Annotated[int | None, Option(min=MIN_SEEDS)] = None,
-    sites: Annotated[int, Option(min=0)] = 0,
+    seeds: Annotated[int | None, CommandOption(min=MIN_SEEDS)] = None,
+    sites: Annotated[int, CommandOption(min=0)] = 0,
     *,
     where: Execution,
     as_json: options.Json = False,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-from typer.core import TyperGroup
+from typing import TYPE_CHECKING, Annotated
 
 from scheduler import UserError
 from scheduler.registry import ON_FREE_NODES, ON_MACHINES, OPTIMISING
 from sil.cli import console, options
-from sil.cli.app import HelpGroup, group
+from sil.cli.app import group
 from sil.cli.progress import TerminalProgress, progress
 from sil.report import FigureKind
 from sil.settings.replays import ExperimentOverrides
@@ -163,21 +160,12 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
     console.print_line(console.styled(how, "dim"))
 
 
-class _ListsByItself(HelpGroup):
-    """Runs its own function if no command is named."""
-
-    def parse_args(self, context: Any, args: list[str]) -> list[str]:
-        return TyperGroup.parse_args(self, context, args)
+experiments = group("List the experiments that come with the package, or copy them.")
 
 
-experiments = group("List the experiments that come with the package, or copy them.", _ListsByItself)
-
-
-@experiments.callback(invoke_without_command=True)
-def list_experiments(context: typer.Context, as_json: options.Json = False) -> None:
+@experiments.by_itself
+def list_experiments(as_json: options.Json = False) -> None:
     """List the experiments that come with the package, or copy them."""
-    if context.invoked_subcommand is not None:
-        return
     from sil.settings import experiment_file, files
 
     found = [
@@ -195,7 +183,7 @@ def list_experiments(context: typer.Context, as_json: options.Json = False) -> N
     console.print_table(table)
 
 
-@experiments.command()
+@experiments.register()
 def copy(folder: Path) -> None:
     """Copy all examples, to edit: experiments, plans, sites, logs, and JSON Schemas for editors.
 

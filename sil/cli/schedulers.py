@@ -11,15 +11,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
+from click.exceptions import Exit
 from rich.table import Table
-from typer import Option
 
 from scheduler import registry
 from scheduler.messages import counted
 from scheduler.rules import Kind
 from sil.cli import console, options
 from sil.cli.console import print_listings
+from sil.cli.parameters import CommandOption
 from sil.report.listing import Column, Listing, number, text
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def schedule(
     ready: Path | None = None,
     clusters: Path | None = None,
     as_json: options.Json = False,
-    out_file: Annotated[Path | None, Option("--out")] = None,
+    out_file: Annotated[Path | None, CommandOption(name="--out")] = None,
     decision_limit: options.DecisionLimit = 3600.0,
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time.
@@ -164,7 +164,7 @@ class Problems(StrEnum):
 def check(
     scheduler: str,
     kind: Problems | None = None,
-    examples: Annotated[int, Option(min=1)] = 200,
+    examples: Annotated[int, CommandOption(min=1)] = 200,
     decision_limit: options.DecisionLimit = 5.0,
     as_json: options.Json = False,
 ) -> None:
@@ -200,7 +200,7 @@ def check(
             kept = f"{scheduler} keeps the contract in {counted(examples, 'example')}"
             console.print_line(f"{kept} and some larger ones.")
     if checked.findings:
-        raise typer.Exit(console.EXIT_FAULT)
+        raise Exit(console.EXIT_FAULT)
 
 
 def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) -> None:
@@ -228,7 +228,7 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
 
 
 def new_scheduler(
-    name: str, kind: Kind = Kind.MAPPING, folder: Annotated[Path | None, Option("--out")] = None
+    name: str, kind: Kind = Kind.MAPPING, folder: Annotated[Path | None, CommandOption(name="--out")] = None
 ) -> None:
     """Write an installable package with a working scheduler and its test, as a starting point.
 

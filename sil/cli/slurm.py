@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 from rich.table import Table
-from typer import Argument, Option
 
 from scheduler import UserError
 from sil.cli import console, options
 from sil.cli.app import group
+from sil.cli.parameters import Argument, CommandOption
 from sil.cli.progress import TerminalProgress, progress
 from sil.settings.replays import Rehearsing
 from sil.site.logs import Validating
@@ -31,7 +31,8 @@ def rehearse(
         Path, Argument(help="Accounting, as printed by sacct; see `sil slurm rehearse` in the documents.")
     ],
     conf: Annotated[
-        list[Path], Option(help="The present slurm.conf; a second one, and further ones, are variants of it.")
+        list[Path],
+        CommandOption(help="The present slurm.conf; a second one, and further ones, are variants of it."),
     ],
     *,
     how: Rehearsing,
@@ -60,14 +61,14 @@ def validate(
     *,
     accounting: Annotated[
         Path | None,
-        Option(
+        CommandOption(
             metavar="FILE",
             help="Accounting, as printed by sacct; see `sil db import-sacct --help`. Default: the jobs that "
             "the database of --site has recorded.",
         ),
     ] = None,
     scheduler: Annotated[
-        str, Option(help="fcfs, sjf, easy, easy_sjbf, conservative, 'slurm: slurm.conf', or your own.")
+        str, CommandOption(help="fcfs, sjf, easy, easy_sjbf, conservative, 'slurm: slurm.conf', or your own.")
     ] = "easy",
     how: Validating,
     out_folder: Annotated[Path | None, options.folder("sil-ACCOUNTING")] = None,
@@ -154,10 +155,10 @@ class _Progress(TerminalProgress):
 
 
 app = group("Slurm's controller under test: rehearsals of changes, other releases, and what they refuse.")
-app.command()(rehearse)
+app.register()(rehearse)
 
 
-@app.command()
+@app.register()
 def install(suite: str, folder: Path) -> None:
     """Unpack Slurm of another suite into a folder, with its database and munge.
 
@@ -176,7 +177,7 @@ def install(suite: str, folder: Path) -> None:
     console.print_line(f"Use it with --scheduler 'slurm(root={folder}): slurm.conf'.")
 
 
-@app.command()
+@app.register()
 def check(
     conf: Path, release: str | None = None, prefix: Path | None = None, root: Path | None = None
 ) -> None:
@@ -208,7 +209,7 @@ def check(
     if of.series > LAST:
         console.print_note(f"the settings of releases after {LAST} are not known here")
     if any(each.is_refused for each in found):
-        raise typer.Exit(1)
+        raise Exit(1)
     if installation is not None:
         how = How(by_munge=True, installation=installation)
         with running(read_configuration(conf, of), EPOCH_S, how=how):

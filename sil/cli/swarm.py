@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from typer import Argument, Option
+from click.exceptions import Exit
 
 from scheduler.messages import counted
 from sil.cli import console, options
 from sil.cli.console import print_listings
+from sil.cli.parameters import Argument, CommandOption
 from sil.cli.progress import TerminalProgress, progress
 from sil.declared import Setting, Settings
 from sil.report.listing import Listing, number, text
@@ -54,7 +54,7 @@ def swarm(
     *,
     cases: Cases,
     unreached: bool = False,
-    out_folder: Annotated[Path, Option("--out")] = Path("sil-swarm"),
+    out_folder: Annotated[Path, CommandOption(name="--out")] = Path("sil-swarm"),
     where: Execution,
     as_json: options.Json = False,
 ) -> None:
@@ -119,7 +119,7 @@ def swarm(
     command = ["sil", "swarm", *([] if scheduler is None else [scheduler]), "--case"]
     console.exit_on_faults(_sentences(found, smallest, command))
     if found.is_interrupted:
-        raise typer.Exit(console.EXIT_INTERRUPTED)
+        raise Exit(console.EXIT_INTERRUPTED)
 
 
 def _seeds(text: str) -> range:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from click.exceptions import Exit
 
 from scheduler.messages import counted
 from sil.cli import console, options
@@ -67,7 +67,7 @@ def compare_traces(
             if not facts:
                 console.print_line("  end of the trace")
     if found is not None:
-        raise typer.Exit(console.EXIT_FAULT)
+        raise Exit(console.EXIT_FAULT)
 
 
 def why(

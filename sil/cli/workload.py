@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from sil.cli import console, options
 from sil.cli.app import group
+from sil.cli.parameters import CommandOption
 from sil.workload.settings import LogPart, Rules
 
 app = group(
@@ -17,7 +16,7 @@ app = group(
 )
 
 
-@app.command()
+@app.register()
 def show(
     log: options.LogOrAccounting,
     processors: options.Processors = None,
@@ -47,7 +46,7 @@ def show(
     console.print_line(f"users: {users:,} known")
 
 
-@app.command()
+@app.register()
 def convert(
     log: options.LogOrAccounting,
     target: Path,
@@ -72,13 +71,13 @@ def convert(
     console.print_line(f"Written: {target} ({found.summary})")
 
 
-@app.command()
+@app.register()
 def lublin(
     target: Path,
-    jobs: Annotated[int, Option(min=1)] = 10_000,
-    processors: Annotated[int, Option(min=2)] = 128,
+    jobs: Annotated[int, CommandOption(min=1)] = 10_000,
+    processors: Annotated[int, CommandOption(min=2)] = 128,
     load: Annotated[float | None, options.LOAD] = None,
-    seed: Annotated[int, Option(min=0)] = 0,
+    seed: Annotated[int, CommandOption(min=0)] = 0,
 ) -> None:
     """Generate a synthetic workload with the model of Lublin and Feitelson (2003).
 

@@ -23,9 +23,10 @@ from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import SlurmProgram, UnderTest
 from sil.settings.alternatives import combined, of_replays
 from sil.settings.decision_costs import check_decision_cost
-from sil.settings.files import code_and_data, package_version, scheduler_source
+from sil.settings.files import code_and_data, scheduler_source
 from sil.settings.replays import Asking, Engine, Estimates
 from sil.trace.stream import write_csv
+from sil.usable import VERSION
 from sil.workers.executor import Attempt, Executor, Interrupted, Item, Listener
 from sil.workers.runner import Runner, digest
 from sil.workers.store import Store
@@ -337,7 +338,7 @@ def summary(sweep: LogSweep, comparison: SweepComparison) -> dict[str, Any]:
         ],
         "order": sweep.settings.order,
         "seed": sweep.settings.seed,
-        "version": package_version(),
+        "version": VERSION,
         "scheduler_source": scheduler_source(),
         **comparison.as_dict(),
     }

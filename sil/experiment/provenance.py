@@ -14,11 +14,11 @@ from sil.settings.files import (
     SCHEDULER,
     all_sources,
     module_spec,
-    package_version,
     scheduler_source,
     source_hash,
 )
 from sil.trace.facts import RunDescription
+from sil.usable import VERSION
 
 if TYPE_CHECKING:
     from sil.runs.scenario import Scenario  # which load much that a replay does not need
@@ -36,7 +36,7 @@ def describe(scenario: Scenario) -> RunDescription:
     return RunDescription(
         experiment=experiment.name,
         description=experiment.description,
-        version=package_version(),
+        version=VERSION,
         scheduler_source=scheduler_source(),
         seed=experiment.seed,
         replications=experiment.replications,
@@ -88,7 +88,7 @@ def fingerprint(scenario: Scenario) -> str:
     for text in (
         scenario.experiment.canonical(),
         scenario.in_use.digest(),
-        package_version(),
+        VERSION,
         all_sources(),
         *map(code_under_test, (*scenario.schedulers, *scenario.queue_schedulers.values())),
     ):

@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 
 import polars as pl
+from pydantic import Base64Bytes
 
 from sil.outcome.metrics import faults
 from sil.report.listing import file_name
@@ -20,11 +21,10 @@ from sil.trace.reading import difference
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Attempt, Item
 from sil.workers.runner import Runner
-from sil.workers.store import Stored
 from sil.world.guard.faults import Died
 
-Packed = Stored
-"""The tables of a run as Parquet files, by name; FAULTED is there if the run ended in a fault."""
+Packed = dict[str, Base64Bytes]
+"""The tables of a run as Parquet files, in base64, by name; FAULTED is there if the run ended in a fault."""
 FAULTED = "faulted"
 
 

@@ -15,7 +15,7 @@ from sil.forecast.forward import Present, Samples
 from sil.forecast.scoring import ForecastTime
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
-from site_db.jobs.records import Charged, LoggedJob
+from site_db.jobs.logged import Charged, LoggedJob
 from site_db.jobs.requests import LoggedRequests
 from site_db.slurm.output import Tres
 

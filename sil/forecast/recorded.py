@@ -19,11 +19,11 @@ from sil.settings.log_events import Events
 from sil.site.logs import LogFile
 from sil.workload.accounting import RecordedJobs, default_limit_s, job_numbers, jobs_of, log_of
 from sil.workload.job_log import MIN_S
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.files.formats import zone_named
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.columns import PENDING, RAN, RUNNING
 from site_db.jobs.sacct.reader import UNFINISHED
-from site_db.jobs.sacct.times import zone_named
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import expand, patterns
 

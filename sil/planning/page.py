@@ -20,8 +20,8 @@ from sil.planning.searches import Size
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, PageTable, Part, Section, write_figures
 from sil.report.page import write_page as write_html
-from sil.settings.files import package_version
 from sil.trace.stream import write_csv
+from sil.usable import VERSION
 
 PAGE = "plan.html"
 OPTIONS = "options.csv"
@@ -78,7 +78,7 @@ def plan_page(answers: Answers) -> Page:
         plan.question or plan.name,
         notices=found,
         sections=[*_chart(answers), *notes, *sections(answers), Section("Assumptions", parts=[assumed])],
-        footer=f"Plan {plan.name}, {site}seed {plan.seed}, version {package_version()}.",
+        footer=f"Plan {plan.name}, {site}seed {plan.seed}, version {VERSION}.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from site_db.jobs.records import LoggedJob
+from site_db.jobs.logged import LoggedJob
 
 
 class Gap(NamedTuple):

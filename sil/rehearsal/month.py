@@ -29,11 +29,12 @@ from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
 from site_db.files.access import read_text
+from site_db.files.formats import zone_named
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.requests import partitions_of
 from site_db.jobs.sacct.reader import ELIGIBLE, RESERVED, heterogeneous
-from site_db.jobs.sacct.times import unix_times, zone_named
+from site_db.jobs.sacct.times import unix_times
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import expand, fold, patterns
 

@@ -38,9 +38,9 @@ from sil.workload.accounting import recorded_in
 from sil.workload.settings import Rules
 from sil.workload.slices import DAY_S
 from site_db.files.access import no_link, read_text
+from site_db.files.formats import zone_named
 from site_db.files.input_errors import remedy
 from site_db.jobs.sacct.columns import RAN, RUNNING
-from site_db.jobs.sacct.times import zone_named
 
 AGAIN = " #2"
 """The end of a name: the same again, with other moments of its cycles, to see by how much two runs differ."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scheduler.managers.eligibility import JobArray
-from site_db.jobs.records import LoggedJob
+from site_db.jobs.logged import LoggedJob
 from site_db.jobs.sacct.reader import (
     DEPENDENT,
     HETEROGENEOUS,

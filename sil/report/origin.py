@@ -11,25 +11,23 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from scheduler.messages import counted
 from sil.report.listing import json_text
+from sil.usable import VERSION, library_versions
 from site_db.files.access import digest, no_link, regular
 
 ORIGIN = "origin.json"
-LIBRARIES = ("numpy", "scipy", "polars")
 COMMAND = "sil"
 
 
 def record_origin(folder: Path, inputs: Mapping[str, str]) -> None:
     """Write the origin of the results in a folder. `inputs` are the SHA-256 sums of what they were made
     from, by name."""
-    libraries = {name: _version(name) for name in LIBRARIES}
     found = {
         "command": _command(),
-        "versions": {"sil": _version("sil-testbed"), "Python": platform.python_version(), **libraries},
+        "versions": {"sil": VERSION, "Python": platform.python_version(), **library_versions()},
         "inputs": dict(inputs),
         "host": f"{platform.node()}, {platform.system()} {platform.release()} on {platform.machine()}, "
         f"{counted(os.cpu_count() or 1, 'CPU')}",
@@ -66,10 +64,3 @@ def _command() -> str:
     if program in ("", "-", "-c"):
         return "none: made in a session of Python"
     return shlex.join(["python", program, *arguments])
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from scheduler.messages import printable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sil.report.schedule_chart import Schedules
 
 MIN_SECTIONS_WITH_CONTENTS = 2
+CACHE = Path(__file__).parent / "__pycache__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,7 @@ def write_page(path: Path, page: Page) -> None:
         finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_CompiledTemplates(str(CACHE)),
     )
     # In this JSON, nothing can begin or end an element.
     environment.filters["script_json"] = lambda value: Markup(json.dumps(value).replace("<", "\\u003c"))
@@ -153,20 +156,31 @@ def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = Fal
     return paths
 
 
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Keeps the code of the templates where that folder is writable: making it takes longer than a page."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
 @cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script.
 
     Bundling takes a second, so the script is cached beside this file where that folder is writable.
     """
-    cached = Path(__file__).parent / "__pycache__" / f"vega-{version('vl-convert-python')}.js"
+    place = find_spec("vl_convert")
+    packages = Path((place and place.origin) or "").parent.parent
+    release = next(packages.glob("vl_convert_python-*.dist-info"), packages)
+    cached = CACHE / f"vega-{release.stem}.js"
     if cached.is_file():
         return cached.read_text(encoding="utf-8")
     import vl_convert
 
     script = vl_convert.javascript_bundle().replace("</script", "<\\/script")  # type: ignore[call-arg]  # the stub lacks its default
     with suppress(OSError):
-        cached.parent.mkdir(exist_ok=True)
+        CACHE.mkdir(exist_ok=True)
         unfinished = cached.with_suffix(f".{os.getpid()}")
         unfinished.write_text(script, encoding="utf-8")
         unfinished.replace(cached)

@@ -19,7 +19,7 @@ from scheduler.resource_manager import Manager, Ports
 from scheduler.rules import ScheduleRejected
 from sil.isolation.host import Host, ThisProcess
 from sil.runs.under_test import InProcess, UnderTest
-from sil.settings.decision_costs import GuardTable, decision_cost
+from sil.settings.decision_costs import DecisionRules, decision_cost
 from sil.workers.executor import FIRST, Attempt, Interrupted, tried
 from sil.world import SHOW_TRACEBACKS
 from sil.world.guard.decision_time import Charge
@@ -107,7 +107,7 @@ class Supervision:
     @classmethod
     def of(
         cls,
-        table: GuardTable,
+        rules: DecisionRules,
         run: tuple[int, int, str],
         host: Host,
         world: World,
@@ -115,13 +115,13 @@ class Supervision:
         seed: int,
         cpu_time: Callable[[], float] | None = process_time,
     ) -> Supervision:
-        """The supervision of one run that a table describes. Measured decisions are added to `decisions`."""
+        """The supervision of one run. Measured decisions are added to `decisions`."""
         *_, scheduler = run
-        cost = decision_cost(table.cost_of(scheduler), *run)
+        cost = decision_cost(rules.cost_of(scheduler), *run)
         charge = None if cost is None else Charge(cost, world.clock, world.trace.note_charge)
-        log = world.trace if table.reasons else None
-        guard = Guard(world.clock, table.decision_limit_s, decisions.extend, charge, log, cpu_time)
-        return cls(host, guard, seed, table.ask_twice)
+        log = world.trace if rules.reasons else None
+        guard = Guard(world.clock, rules.decision_limit_s, decisions.extend, charge, log, cpu_time)
+        return cls(host, guard, seed, rules.ask_twice)
 
     def scheduler(self, scheduler: InProcess) -> AnyScheduler:
         respondent = partial(self.host.respondent, scheduler.spec, self.seed, self.guard)

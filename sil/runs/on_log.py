@@ -26,12 +26,13 @@ from sil.runs.hosting import Supervision, blamed, here, hosted
 from sil.runs.node_events import changes_of, unable
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_logs, controllers
-from sil.settings.decision_costs import GuardTable, check_decision_cost
-from sil.settings.files import package_version, paths, scheduler_source
+from sil.settings.decision_costs import check_decision_cost
+from sil.settings.files import paths, scheduler_source
 from sil.settings.log_events import Events
 from sil.settings.replays import NONE, Asking, Engine, Expiry, Replaying, ReplaySettings
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.stream import CsvStream, ParquetStream
+from sil.usable import VERSION
 from sil.workers.executor import FIRST, Attempt
 from sil.workload.arrivals import LoggedRuns
 from sil.workload.job_log import DUE_IN_S, JobLog
@@ -112,7 +113,7 @@ class Replay(ReplaySettings):
             "order": self.order,
             "decision_cost": self.decision_cost,
             "repairs": list(self.log.notes),
-            "version": package_version(),
+            "version": VERSION,
             "scheduler_source": scheduler_source(),
         }
 
@@ -357,6 +358,13 @@ class Replay(ReplaySettings):
         """The events and conditions that make jobs ineligible at times; None if there are none."""
         return self.what_happens.of_eligibility(self.log, SUBMITTED_LATER_S.get(self.order, 0.0))
 
+    @property
+    def ask_twice(self) -> bool:
+        return self.determinism_check
+
+    def cost_of(self, scheduler: str) -> str:
+        return self.decision_cost
+
     def _simulation(
         self, on_facts: Callable[[pl.DataFrame], None], on_arrivals: Callable[[int], None] = lambda n: None
     ) -> SiteRun:
@@ -373,16 +381,10 @@ class Replay(ReplaySettings):
         decisions: list[float] | None = None,
     ) -> AbstractContextManager[Manager]:
         """The resource manager of the replay. Measured decisions are added to `decisions`."""
-        table = GuardTable.model_construct(
-            decision_limit_s=self.decision_limit_s,
-            ask_twice=self.determinism_check,
-            decision_cost=self.decision_cost,
-            reasons=self.reasons,
-        )
         run, seed = (0, 0, scheduler.label), RandomStreams(self.seed).scheduler_seed
         # Reading the CPU time takes longer than most of these decisions.
         cells = [] if decisions is None else decisions
-        asking = Supervision.of(table, run, host, simulation.world, cells, seed, cpu_time=None)
+        asking = Supervision.of(self, run, host, simulation.world, cells, seed, cpu_time=None)
         return simulation.managed(scheduler, asking, printed)
 
 

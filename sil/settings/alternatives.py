@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from scheduler import UserError
 from sil.declared import declared
 from sil.settings.replays import ReplaySettings
@@ -44,6 +42,10 @@ def combined(given: str | Iterable[str] | None) -> list[str]:
 def of_replays(text: str) -> tuple[dict[str, Any], str]:
     """The settings of replays in a text, by name; and the rest, of `slurm.conf`. Raises UserError."""
     found, others = dict[str, Any](), list[str]()
+    if not text:
+        return found, text
+    from pydantic import TypeAdapter, ValidationError
+
     for pair in pairs_of(text):
         if (field := _OF_REPLAYS.get(pair.key)) is None:
             others.append(str(pair))

@@ -1,20 +1,18 @@
-"""Limits and costs of decisions; costs by name, such as fixed(seconds=0.5) or measured(factor=10)."""
+"""Costs of decisions, by name, such as fixed(seconds=0.5) or measured(factor=10)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Protocol
 
 import polars as pl
-from pydantic import AfterValidator
 
 from scheduler import UserError, naming
 from sil.settings.replays import NONE
 from sil.trace.facts import RUN, TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.world.guard.decision_time import DecisionCost, Measured, fixed, modelled, replayed
-from site_db.files.toml_file import Positive, Table
 
 KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": Measured, "modelled": modelled}
 REPLAYED = "replayed"
@@ -79,22 +77,18 @@ def _make(name: str) -> DecisionCost | None:
         raise UserError(f"decision cost '{name}': seconds are missing, as in {kind}(seconds=0.5)") from None
 
 
-DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
+class DecisionRules(Protocol):
+    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice."""
 
+    @property
+    def decision_limit_s(self) -> float: ...
 
-class GuardTable(Table):
-    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice.
+    @property
+    def ask_twice(self) -> bool: ...
 
-    * `memory_limit_mb`: For schedulers that are not built in, in addition to what the testbed uses itself.
-    """
-
-    decision_limit_s: Positive = 60.0
-    memory_limit_mb: Positive | None = None
-    ask_twice: bool = True
-    decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
-    reasons: bool = False
+    @property
+    def reasons(self) -> bool:
+        """Whether the trace says why jobs wait."""
 
     def cost_of(self, scheduler: str) -> str:
-        """The decision cost, by name; if it is given for some schedulers, none for the others."""
-        costs = self.decision_cost
-        return costs if isinstance(costs, str) else costs.get(scheduler, NONE)
+        """The decision cost, by name."""

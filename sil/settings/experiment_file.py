@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from scheduler.model import Job
-from sil.settings.decision_costs import GuardTable
-from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, MessagesTable
+from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, GuardTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
 from sil.settings.replays import Estimates, Expiry

@@ -1,4 +1,5 @@
-"""The tables of experiment files for faults: failures, slow machines, lost messages, crashes, clock jumps."""
+"""The tables of experiment files for faults: failures, slow machines, lost messages, crashes, clock jumps;
+and limits for the decisions of schedulers."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
+from sil.settings.decision_costs import check_decision_cost
+from sil.settings.replays import NONE
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 from site_db.site_file.machine_names import expand
 
@@ -163,3 +166,24 @@ class ClockJumpTable(Table):
 
     at_s: NotNegative
     offset_s: Annotated[float, Field(allow_inf_nan=False, strict=True)]
+
+
+DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
+
+
+class GuardTable(Table):
+    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice.
+
+    * `memory_limit_mb`: For schedulers that are not built in, in addition to what the testbed uses itself.
+    """
+
+    decision_limit_s: Positive = 60.0
+    memory_limit_mb: Positive | None = None
+    ask_twice: bool = True
+    decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
+    reasons: bool = False
+
+    def cost_of(self, scheduler: str) -> str:
+        """The decision cost, by name; if it is given for some schedulers, none for the others."""
+        costs = self.decision_cost
+        return costs if isinstance(costs, str) else costs.get(scheduler, NONE)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
 import scheduler
 import site_db
 from scheduler import UserError
+from sil.usable import library_versions
 from site_db.files.input_errors import InvalidFile
 
 _PACKAGE = Path(__file__).parent.parent
@@ -99,18 +100,13 @@ SCHEDULER, SITE_DB = (Path(package.__path__[0]) for package in (scheduler, site_
 TESTBED = Path(__file__).parent.parent
 
 
-def package_version() -> str:
-    try:
-        return version("sil-testbed")
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def source_hash(folder: Path) -> str:
     """Hash over the sources in a folder, with the types of those that are compiled."""
-    digest = hashlib.sha256()
-    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.pxd")]):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    digest, root = hashlib.sha256(), str(folder)
+    found = (os.path.join(place, name) for place, _, names in os.walk(root) for name in names)
+    for path in sorted(path for path in found if path.endswith((".py", ".pxd"))):
+        with open(path, "rb") as file:
+            digest.update(path[len(root) + 1 :].encode() + b"\0" + file.read() + b"\0")
     return digest.hexdigest()[:16]
 
 
@@ -129,10 +125,7 @@ def all_sources() -> str:
 @cache
 def code_and_data() -> str:
     """Hash over all code, libraries and built-in data that results depend on."""
-    digest = hashlib.sha256()
-    for library in ("numpy", "scipy", "polars"):
-        digest.update(f"{library} {version(library)}".encode())
-    digest.update(all_sources().encode())
+    digest = hashlib.sha256(f"{library_versions()}{all_sources()}".encode())
     for path in sorted(FIXTURES.rglob("*.toml")):
         digest.update(path.read_bytes())
     return digest.hexdigest()

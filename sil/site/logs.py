@@ -152,9 +152,7 @@ def read_log(
 def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: bool = False) -> JobLog:
     """As `read_log`; jobs of accounting count with their processors, whatever else they request. Raises
     InvalidFile."""
-    from site_db.jobs.sacct.reader import is_sacct
-
-    if not is_sacct(path):
+    if not _is_accounting(path):
         return read_log(path, rules, processors, keep=keep)
     from sil.workload import accounting
 
@@ -164,15 +162,13 @@ def read_on_processors(path: Path, rules: Rules, processors: int | None, keep: b
 def _of(log: JobLog, rules: Rules, *files: Path) -> JobLog:
     """With the files from which it was read."""
     from sil.report.origin import sha256_sums
-    from site_db.jobs.sacct.times import zone_named
+    from site_db.files.formats import zone_named
 
     return replace(log, sources=sha256_sums(*files), zone=zone_named(rules.time_zone)).with_resets()
 
 
 def _read(path: Path, rules: Rules, processors: int | None, cluster: SiteNodes | None, keep: bool) -> JobLog:
-    from site_db.jobs.sacct.reader import is_sacct
-
-    is_accounting, first_line = is_sacct(path), _first_line(path)
+    is_accounting, first_line = _is_accounting(path), _first_line(path)
     is_table = _NAMES.fullmatch(first_line) is not None
     if (cluster is None or not cluster.nodes) and (is_accounting or is_table):
         kind = "Slurm's accounting" if is_accounting else "a table (CSV)"
@@ -219,6 +215,14 @@ def write_log(path: Path, log: JobLog) -> tuple[str, ...]:
 _COMPRESSED = ([".swf", ".gz"], [".json", ".gz"])
 """The last suffixes of logs that are compressed when they are written."""
 _NAMES = re.compile(r'"?\w+"?(,"?\w+"?)+', re.ASCII)
+
+
+def _is_accounting(path: Path) -> bool:
+    if _first_line(path).startswith(";"):  # the header of an SWF
+        return False
+    from site_db.jobs.sacct.reader import is_sacct
+
+    return is_sacct(path)
 
 
 def _first_line(path: Path) -> str:

@@ -15,8 +15,8 @@ from sil.workload.accounting import RecordedJobs, log_of
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from site_db import sites, store
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.past import past_jobs, what_arrived
-from site_db.jobs.records import LoggedJob, Tally
 from site_db.jobs.requests import LoggedRequests
 from site_db.jobs.sacct.reader import HETEROGENEOUS, heterogeneous
 from site_db.rows import ids_of

@@ -8,10 +8,10 @@ import polars as pl
 
 from sil.report import FigureKind
 from sil.report.page import Cell, Page, PageTable, Part, Section, slug, write_figures, write_page
-from sil.settings.files import package_version
 from sil.studies.ledger import Claim, Findings, ledger_frame
 from sil.studies.rules import Verdict
 from sil.trace.stream import write_csv
+from sil.usable import VERSION
 
 PAGE = "page.html"
 LEDGER = "ledger.csv"
@@ -58,7 +58,7 @@ def study_page(findings: Findings) -> Page:
             *([Section("Figures", parts=findings.drawings)] if findings.drawings else []),
             *(Section(title, parts=[Part(table=_table(table))]) for title, table in findings.tables.items()),
         ],
-        footer=f"Version {package_version()}.",
+        footer=f"Version {VERSION}.",
     )
 
 

@@ -12,17 +12,16 @@ from dataclasses import fields, is_dataclass
 from errno import ENOSPC
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
-
-from pydantic import Base64Bytes, TypeAdapter
+from typing import TYPE_CHECKING, Any, Self
 
 from scheduler import UserError
 from site_db.files.access import no_link
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 BUSY_TIMEOUT_S = 30.0
 TABLE = "result"
-Stored = dict[str, Base64Bytes]
-"""Bytes by name, as base64 in JSON."""
 MISSING = object()
 """Stands for a result that is not stored."""
 
@@ -161,6 +160,8 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 @lru_cache(8)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter  # takes longer to load than a short command
+
     return TypeAdapter(kind)
 
 

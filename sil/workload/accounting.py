@@ -22,14 +22,13 @@ from sil.workload.settings import Overrun, Rules
 from sil.workload.swf_repairs import LINE, repaired, table_of
 from sil.workload.swf_writing import KeptSwf
 from site_db.files.access import Memory
-from site_db.files.formats import is_whole
+from site_db.files.formats import is_whole, zone_named
 from site_db.files.input_errors import InvalidFile
+from site_db.jobs.logged import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.occupancy import Occupancy
-from site_db.jobs.records import COMPLETED, Charged, LoggedJob, Tally
 from site_db.jobs.requests import LoggedRequests, partitions_of
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import QUALITY, read_file
-from site_db.jobs.sacct.times import zone_named
 from site_db.jobs.swf import FIELDS, UNKNOWN, Status, SwfRow
 from site_db.site_file.cluster import SiteNodes
 

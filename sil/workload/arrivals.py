@@ -18,7 +18,7 @@ from scheduler import UserError
 from scheduler.model import Job, JobClass, JobId
 from scheduler.node_request import Request
 from sil.workload.job_log import DUE_IN_S, JOB_CLASS, QUEUE, queue_of, user_names
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 
 Number = TypeVar("Number", int, float)
 

@@ -24,7 +24,7 @@ from sil.trace.log_ids import LOG_ID, LogIds, column_of
 from sil.workload.mapped_columns import Pages
 from site_db.files.formats import is_whole
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.jobs.swf import unix_start_s
 from site_db.site_file.cluster import SiteNodes
 

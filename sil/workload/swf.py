@@ -28,7 +28,7 @@ from sil.workload.swf_repairs import LINE, NEEDED, memory_kib, repaired, table_o
 from sil.workload.swf_writing import TITLES, KeptSwf
 from site_db.files import access
 from site_db.files.input_errors import InvalidFile, quoted, remedy
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.jobs.swf import (
     FEW_FIELDS,
     FIELDS,

@@ -1,5 +1,5 @@
 """Formats of files by their first bytes: those that are decompressed or decoded here, and commands for the
-others; and numbers and texts in cells."""
+others; and numbers, texts and time zones in cells."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from io import BufferedIOBase, BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from site_db.files.input_errors import InvalidFile
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError, ZstdFile
@@ -152,6 +156,20 @@ def whole(text: str) -> int | None:
 def is_decimal(text: str) -> bool:
     """Whether it is a number like 12, -0.5 or 1e3, which `float` converts; it may be too great for it."""
     return _DECIMAL.fullmatch(text) is not None
+
+
+def zone_named(name: str | None) -> tzinfo:
+    """A time zone like Europe/Berlin; UTC without a name. Raises InvalidFile for one that this computer does
+    not know."""
+    if name is None or name.upper() == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        raise InvalidFile(
+            f"the time zone '{name}' is not known here; expected a name like Europe/Berlin; if it is "
+            "right, install the time zones with: pip install tzdata"
+        ) from None
 
 
 FORMULA = r"^[=@+\-\t\r\n'＝＋－＠]"

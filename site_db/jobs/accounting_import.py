@@ -31,8 +31,9 @@ from site_db.jobs.log_import import (
     record_of,
     source_of,
 )
+from site_db.jobs.logged import COMPLETED, LoggedJob, Tally, up_to_now
 from site_db.jobs.occupancy import Occupancy
-from site_db.jobs.records import COMPLETED, JobRecord, LoggedJob, SourceKind, Tally, up_to_now
+from site_db.jobs.records import JobRecord, SourceKind
 from site_db.jobs.requests import LoggedRequests
 from site_db.jobs.sacct.reader import read_file
 from site_db.jobs.writer import SiteNames

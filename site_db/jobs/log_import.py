@@ -15,7 +15,8 @@ from scheduler import UserError
 from site_db import schema
 from site_db.files.access import digest
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import COMPLETED, JobRecord, JobState, LoggedJob, Source, SourceKind
+from site_db.jobs.logged import COMPLETED, LoggedJob
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter, SiteNames, add_job_classes
 from site_db.rows import ids_of, insert_rows, locked_site
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from scheduler.node_request import Node, Partition
 from site_db.files.access import Memory
-from site_db.jobs.records import LoggedJob
+from site_db.jobs.logged import LoggedJob
 from site_db.jobs.requests import partitions_of
 from site_db.site_file.cluster import SiteNodes
 

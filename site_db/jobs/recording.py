@@ -30,16 +30,8 @@ from site_db.files.access import read_text
 from site_db.files.formats import escaped, unescaped
 from site_db.files.input_errors import MAX_VALUE, InvalidFile
 from site_db.files.toml_file import Table, mistakes
-from site_db.jobs.records import (
-    CLOCKS_AGREE_TO_S,
-    COLUMNS,
-    Batch,
-    JobRecord,
-    JobState,
-    PredictedTurnaround,
-    Source,
-    SourceKind,
-)
+from site_db.jobs.logged import CLOCKS_AGREE_TO_S
+from site_db.jobs.records import COLUMNS, Batch, JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.store import Rejected, Unreachable
 

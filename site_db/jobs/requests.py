@@ -14,7 +14,7 @@ from math import ceil, inf
 
 from scheduler.messages import counted
 from scheduler.node_request import Gpus, Request
-from site_db.jobs.records import LoggedJob
+from site_db.jobs.logged import LoggedJob
 from site_db.site_file.cluster import SiteNodes
 from site_db.slurm.output import Tres, duration_s
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.jobs.records import MAX_PROCESSORS, LoggedJob, Tally
+from site_db.jobs.logged import MAX_PROCESSORS, LoggedJob, Tally
 
 UNKNOWN = -1.0
 

@@ -39,7 +39,7 @@ from sil.workload.swf import read_swf
 from site_db.files import toml_file
 from site_db.files.access import open_lines
 from site_db.jobs import recording, swf
-from site_db.jobs.records import Tally
+from site_db.jobs.logged import Tally
 from site_db.jobs.sacct import reader as sacct
 from site_db.journals import FileJournal
 from site_db.site_file.cluster import SiteNodes

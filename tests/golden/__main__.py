@@ -19,7 +19,7 @@ from tests.golden.running import Case, carry_out, load, results
 HERE = Path(__file__).parent
 MADE_WITH = {
     "python": platform.python_version(),
-    **{name: version(name) for name in ("numpy", "polars", "typer")},
+    **{name: version(name) for name in ("numpy", "polars", "click")},
 }
 
 

@@ -94,7 +94,7 @@ def load() -> None:
 
     for name in sil.__all__:
         getattr(sil, name)
-    for name in ("sqlalchemy", "typer", "rich"):
+    for name in ("sqlalchemy", "click", "rich"):
         import_module(name)
 
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import UserError, registry
 from scheduler.rules import Kind
-from sil.settings.files import package_version
+from sil.usable import VERSION
 
 
 def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:
@@ -31,7 +31,7 @@ def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:
         "name": name,
         "class_name": "".join(part.capitalize() for part in name.split("_") if part),
         "kind": kind.value,
-        "version": package_version(),
+        "version": VERSION,
         "parameter": "most_jobs=4" if kind is Kind.TIME_SHARED else "patience_s=60",
     }
     files = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from site_db.files.access import beginning, open_lines, read_text
 from site_db.files.formats import whole
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Refused, Tally
+from site_db.jobs.logged import LoggedJob, Refused, Tally
 from site_db.jobs.sacct.columns import COMPLETED, RAN, REFUSED, RUNNING, is_accounting, is_unknown, state_of
 from site_db.jobs.sacct.rows import NO_NUMBER, Fields, printable, rows_of
 from site_db.jobs.sacct.sizes import nodes_of, processors_of, resources_of

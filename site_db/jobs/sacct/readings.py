@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from site_db.jobs.records import Refused
+from site_db.jobs.logged import Refused
 from site_db.jobs.sacct.columns import BEGINNINGS, NUMBERS, SPELLED, has_form, kind_of
 
 LISTS = ("word", "nodes", "tres")

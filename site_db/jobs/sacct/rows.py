@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_db.files.input_errors import InvalidFile, quoted
-from site_db.jobs.records import Refused, Tally
+from site_db.jobs.logged import Refused, Tally
 from site_db.jobs.sacct.columns import (
     COMMAND,
     NUMBERS,

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from site_db.files.formats import whole
 from site_db.files.input_errors import MAX_VALUE
-from site_db.jobs.records import MAX_PROCESSORS, Refused
+from site_db.jobs.logged import MAX_PROCESSORS, Refused
 from site_db.jobs.sacct.columns import UNKNOWN
 from site_db.jobs.sacct.rows import Fields, printable
 from site_db.site_file import machine_names

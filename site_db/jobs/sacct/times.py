@@ -7,29 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from math import inf
-from zoneinfo import ZoneInfo
 
 from site_db.files.formats import is_whole, whole
-from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import Refused, Tally
+from site_db.jobs.logged import Refused, Tally
 from site_db.jobs.sacct.columns import PENDING, RUNNING, is_unknown, state_of
 from site_db.jobs.sacct.rows import Fields
 from site_db.jobs.swf import LATEST_UNIX_S
 from site_db.slurm.output import NO_LIMIT, duration_s
-
-
-def zone_named(name: str | None) -> tzinfo:
-    """A time zone like Europe/Berlin; UTC without a name. Raises InvalidFile for one that this computer does
-    not know."""
-    if name is None or name.upper() == "UTC":
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
-        raise InvalidFile(
-            f"the time zone '{name}' is not known here; expected a name like Europe/Berlin; if it is "
-            "right, install the time zones with: pip install tzdata"
-        ) from None
 
 
 def unix_times(text: str, zone: tzinfo = UTC) -> tuple[float, ...]:

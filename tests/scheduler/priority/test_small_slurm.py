@@ -20,7 +20,7 @@ from sil.settings.replays import Engine
 from sil.trace.fact_columns import FactColumns
 from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog, log_on_nodes
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 from tests.scheduler.priority import small_slurm as small

@@ -19,7 +19,7 @@ from site_db.files import arrays, toml_file
 from site_db.files.access import VARIABLE, amount, open_lines
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs import recording
-from site_db.jobs.records import Tally
+from site_db.jobs.logged import Tally
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.site_file.machine_names import expand
 from site_db.slurm.output import BadTres, memory_mib

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from scheduler import UserError
 from sil.cli import console

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import Result
+from click.testing import Result
 
 from scheduler.rules import (
     DETERMINISTIC,

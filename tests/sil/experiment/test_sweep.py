@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from typer.testing import Result
+from click.testing import Result
 
 from scheduler.rules import RAISES_NOTHING
 from sil.api.sweeping import Sweep

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
 from benchmarks.bench_forecasts import scores
 from benchmarks.past_waits import PastWaits, predicted_waits

@@ -14,7 +14,7 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import log_on_nodes
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 
 CORES, LAB, OTHER = 4, 0, 1

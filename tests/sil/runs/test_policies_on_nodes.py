@@ -31,7 +31,7 @@ from sil.settings.replays import Engine
 from sil.trace.facts import TRACE, Fact
 from sil.trace.reading import read_facts
 from sil.workload.job_log import JobLog, log_on_nodes
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 

@@ -28,7 +28,7 @@ from sil.settings.log_events import Events, JobEvent
 from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import log_on_nodes
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 

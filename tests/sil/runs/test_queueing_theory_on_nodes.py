@@ -24,7 +24,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE
 from sil.workload.job_log import SCHEMA, JobLog
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.sil.experiment.replaying import replayed_jobs
 

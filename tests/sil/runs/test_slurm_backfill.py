@@ -32,7 +32,7 @@ from sil.runs.under_test import resolve
 from sil.settings.replays import Engine, Estimates, Replaying
 from sil.trace.facts import Fact
 from sil.workload.job_log import SCHEMA, JobLog, log_on_nodes
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
 from tests.scheduler.free_nodes.small_slurm import SlurmJob, SmallSlurm

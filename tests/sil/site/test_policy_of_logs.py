@@ -18,7 +18,7 @@ from sil.trace.facts import Fact
 from sil.workload.job_log import JobLog
 from sil.workload.settings import Slicing
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import Charged
+from site_db.jobs.logged import Charged
 
 CONF = (
     "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nEnforcePartLimits=ALL\n"

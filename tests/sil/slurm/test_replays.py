@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import Result
+from click.testing import Result
 
 from scheduler.node_request import Node, Partition, Request
 from sil.outcome.jobs import JOBS

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import UserError
+from sil.experiment.sweep import Packed
 from sil.outcome.replayed_log import Results
-from sil.workers.store import MISSING, Store, Stored
+from sil.workers.store import MISSING, Store
 from tests.sil.experiment.test_experiment import ROOT
 
 
@@ -176,7 +177,7 @@ FACTORY += struct.pack("<I", len(RUNS_WITHIN)) + RUNS_WITHIN + b"sb\x85R."
 """A factory whose copy unpickles what it has."""
 
 
-@pytest.mark.parametrize("kind", [Any, dict[str, float], Stored, Results, Record])
+@pytest.mark.parametrize("kind", [Any, dict[str, float], Packed, Results, Record])
 @pytest.mark.parametrize(
     "value",
     [
@@ -211,7 +212,7 @@ def test_a_file_of_somebody_else_runs_nothing(value: bytes, kind: Any, here: Pat
     ("value", "kind"),
     [
         (Record("a", 1, (Point(1.5, math.inf),)), Record),
-        ({"facts": b"\x00\xff", "": b""}, Stored),
+        ({"facts": b"\x00\xff", "": b""}, Packed),
         (([Point(1.0, 2.0)], {"x": [Record("b", -1, ())]}), tuple[list[Point], dict[str, list[Record]]]),
         ([Results({"makespan": 1.0}, None, "one was refused"), Results({}, "a fault")], list[Results]),
     ],

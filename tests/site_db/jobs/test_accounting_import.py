@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 
 from scheduler import UserError
 from site_db.exchange import import_nodes
+from site_db.files.formats import zone_named
 from site_db.history.stored_statistics import disagreements
 from site_db.jobs.accounting_import import import_accounting
+from site_db.jobs.logged import Tally
 from site_db.jobs.past import past_jobs, what_arrived
-from site_db.jobs.records import Tally
-from site_db.jobs.sacct.times import zone_named
 from site_db.rows import insert_rows
 from site_db.schema import (
     ExecutionHistoryRow,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.node_request import Node
+from site_db.jobs.logged import LoggedJob
 from site_db.jobs.occupancy import Occupancy, Overbooked
-from site_db.jobs.records import LoggedJob
 from site_db.jobs.requests import LoggedRequests
 from site_db.slurm.output import Tres
 from tests.examples import up_to

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from site_db.files.access import open_lines
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.swf import read_swf
 from tests.oracles import oracle
 

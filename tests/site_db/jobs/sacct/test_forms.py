@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.sacct.reader import is_sacct, read_file
 
 _COLUMNS = "JobID User JobName State Submit Start End NCPUS NNodes Partition Timelimit NodeList"

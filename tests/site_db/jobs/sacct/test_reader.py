@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.sacct.columns import COLUMNS, COMMAND, RAN
 from site_db.jobs.sacct.reader import STEP, read_sacct
 from site_db.jobs.sacct.rows import TOO_MANY

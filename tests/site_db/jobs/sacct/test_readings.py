@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_sacct
 from site_db.jobs.sacct.rows import TOO_FEW, TOO_MANY

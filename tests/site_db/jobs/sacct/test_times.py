@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from site_db.files.formats import zone_named
 from site_db.files.input_errors import InvalidFile
-from site_db.jobs.records import LoggedJob, Tally
+from site_db.jobs.logged import LoggedJob, Tally
 from site_db.jobs.sacct.columns import RAN
 from site_db.jobs.sacct.reader import read_sacct
-from site_db.jobs.sacct.times import BACKWARDS, CLOCK, LATER, TWICE, UNDECIDED, zone_named
+from site_db.jobs.sacct.times import BACKWARDS, CLOCK, LATER, TWICE, UNDECIDED
 
 FIRST_S = 1_792_888_200  # 2026-10-25T00:30:00Z, 02:30 in Berlin for the first time
 

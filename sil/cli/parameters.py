@@ -1,0 +1,135 @@
+"""Parameters of commands: functions become commands of Click, their annotated parameters its options and
+arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from inspect import Parameter, signature
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import click
+from click.shell_completion import CompletionItem
+
+from scheduler.messages import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """How a parameter appears on the command line: by its position."""
+
+    help: str | None = None
+    metavar: str | None = None
+    min: float | None = None
+    max: float | None = None
+    parser: Callable[[str], Any] | None = None
+    """Makes the value of a text; raises UserError."""
+    known: Callable[[], Iterable[str]] | None = None
+    """Values that the shell completes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandOption(Argument):
+    """The same, by a name; without one, by that of the parameter."""
+
+    name: str | None = None
+    envvar: str | None = None
+    callback: Callable[[bool], None] | None = None
+    """Is called with the value before other parameters are looked at."""
+
+
+def as_command(
+    function: Callable[..., Any], name: str, help_of: Mapping[str, str], **how: Any
+) -> click.Command:
+    """The command of this name that calls the function; `help_of` has the help of its parameters by name."""
+    found = [_shown(each, help_of.get(each.name)) for each in signature(function).parameters.values()]
+    return click.Command(name, callback=function, params=found, help=function.__doc__, **how)
+
+
+def _shown(parameter: Parameter, text: str | None) -> click.Parameter:
+    hint, shown = parameter.annotation, None
+    if get_origin(hint) is Annotated:
+        hint, shown = get_args(hint)
+    is_option = parameter.default is not Parameter.empty or parameter.kind is Parameter.KEYWORD_ONLY
+    shown = shown or (CommandOption() if is_option else Argument())
+    if get_origin(hint) in (Union, UnionType):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+    is_list = get_origin(hint) is list
+    kind = get_args(hint)[0] if is_list else hint
+    is_required = parameter.default is Parameter.empty
+    how: dict[str, Any] = {"help": shown.help or text, "metavar": shown.metavar, "required": is_required}
+    if not is_required and parameter.default is not None:
+        default = parameter.default  # Click shows the names of an enumeration's members
+        how["default"] = default.value if isinstance(default, Enum) else default
+    if kind is not bool:
+        how["type"] = _type(kind, shown)
+    if shown.known is not None:
+        how["shell_complete"] = _completing(shown.known)
+    if not isinstance(shown, CommandOption):
+        return click.Argument([parameter.name], nargs=-1 if is_list else 1, callback=_listed, **how)
+    name = shown.name or "--" + parameter.name.replace("_", "-")
+    if kind is bool:
+        how |= {"is_flag": True, "default": bool(how.get("default"))}
+    if shown.callback is not None:
+        how |= {"is_eager": True, "expose_value": False, "callback": _calling(shown.callback)}
+    else:
+        how["callback"] = _listed
+    how |= {"show_default": True, "envvar": shown.envvar, "show_envvar": True, "multiple": is_list}
+    return click.Option([parameter.name, name], **how)
+
+
+def _type(kind: Any, shown: Argument) -> click.ParamType[Any]:
+    if shown.parser is not None:
+        return _Parsed(shown.parser)
+    if get_origin(kind) is Literal or (isinstance(kind, type) and issubclass(kind, Enum)):
+        return _Choice(get_args(kind) or kind)
+    if kind in (int, float):
+        least, most = (None if bound is None else kind(bound) for bound in (shown.min, shown.max))
+        ranged = (click.IntRange if kind is int else click.FloatRange)(least, most)
+        ranged.name = (
+            "integer" if kind is int else "number"
+        )  # not "integer range", of what is wrong in messages
+        return ranged
+    return click.Path(path_type=Path) if kind is Path else click.STRING
+
+
+class _Choice(click.Choice[Any]):
+    """One of the values of an enumeration, where Click takes the names of its members."""
+
+    def normalize_choice(self, choice: object, ctx: click.Context | None) -> str:
+        return str(choice.value if isinstance(choice, Enum) else choice)
+
+
+class _Parsed(click.ParamType[Any]):
+    """What a function makes of a text."""
+
+    def __init__(self, parser: Callable[[str], Any]) -> None:
+        self.name, self._parser = "text", parser
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parser(value)
+        except UserError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _listed(_context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """Several values are a list, and none are no list."""
+    if parameter.nargs == -1 or parameter.multiple:
+        return list(value) or None
+    return value
+
+
+def _calling(callback: Callable[[bool], None]) -> Callable[[click.Context, click.Parameter, bool], None]:
+    return lambda context, _, value: None if context.resilient_parsing else callback(value)
+
+
+def _completing(known: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    return lambda _context, _parameter, begun: [
+        CompletionItem(each) for each in known() if each.startswith(begun)
+    ]
