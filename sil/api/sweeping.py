@@ -14,6 +14,7 @@ from sil.api.calls import Working, warn
 from sil.api.logs import given_log
 from sil.declared import as_keyword, choice, spread
 from sil.experiment.log_sweep import LogSweep, alternatives, run_sweep
+from sil.experiment.log_sweep import notes as notes_on
 from sil.outcome.comparison import SweepComparison
 from sil.outcome.jobs import BOUND_S
 from sil.outcome.metrics import replay_metric_named
@@ -86,7 +87,8 @@ def sweep(
     )
     with where.listened("sweep", "replays") as (listener, executor):
         try:
-            found = Sweep(run_sweep(wanted, executor, listener), wanted.names)
+            table = run_sweep(wanted, executor, listener)
+            found = Sweep(table, wanted.names, tuple(notes_on(wanted, table)))
         except Interrupted as interrupted:
             found = Sweep(cast("pl.DataFrame", interrupted.finished), wanted.names)
             if found.table.is_empty():
@@ -109,6 +111,8 @@ class Sweep:
 
     table: pl.DataFrame
     schedulers: tuple[str, ...] = ()
+    on_settings: tuple[str, ...] = ()
+    """Sentences on settings without effect, and on the warm-up."""
 
     def summary(self, metric: str = "bounded_slowdown_mean", ci: float = CONFIDENCE) -> pl.DataFrame:
         """A row for each load, kind of estimates and scheduler: the mean of a metric over slices (`mean`),
@@ -134,8 +138,9 @@ class Sweep:
 
     @property
     def notes(self) -> list[str]:
-        """How many replays are in no difference, after an interruption."""
-        return SweepComparison(self.table, schedulers=self.schedulers).left_out()
+        """Settings without effect, whether the warm-up is too short, and after an interruption how many
+        replays are in no difference."""
+        return [*self.on_settings, *SweepComparison(self.table, schedulers=self.schedulers).left_out()]
 
     def __repr__(self) -> str:
         names = self.table["scheduler"].unique(maintain_order=True)

@@ -283,7 +283,7 @@ def sweep(
     for log in logs:  # before anything is loaded
         if not log.exists():
             console.fail(f"{log}: there is no such file")
-    from sil.experiment.log_sweep import LogSweep, summary, sweep_into
+    from sil.experiment.log_sweep import LogSweep, notes, summary, sweep_into
     from sil.experiment.output_folder import default_folder
     from sil.outcome.metrics import REPLAY_METRICS, replay_metric_named
     from sil.report.tables import INTERVALS, long_table
@@ -312,7 +312,7 @@ def sweep(
                 f"interval (Student's t, {n - 1} degrees of freedom); {INTERVALS.format('slice')}"
             )
         console.print_line(console.styled(means, "dim"))
-    for sentence in comparison.refusals():
+    for sentence in (*comparison.refusals(), *notes(wanted, comparison.table)):
         console.print_note(sentence)
     if not results.as_json:
         console.print_line(f"Results are in {folder}.")

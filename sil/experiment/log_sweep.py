@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -12,12 +13,14 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from scheduler import UserError
+from scheduler.messages import abbreviated, counted
 from sil.experiment.output_folder import resumable
 from sil.experiment.provenance import code_under_test
 from sil.experiment.replay import fastest, without_results
-from sil.outcome.comparison import SweepComparison
+from sil.outcome.comparison import BLOCK, SweepComparison
 from sil.outcome.metrics import REPLAY_METRICS
 from sil.outcome.replayed_log import Results
+from sil.outcome.warm_up import WarmUp
 from sil.report.listing import file_name, json_text
 from sil.runs.on_log import FEW_JOBS, Replay
 from sil.runs.under_test import SlurmProgram, UnderTest
@@ -33,6 +36,7 @@ from sil.workers.store import Store
 from sil.workload.slices import Slice, SlicedLog
 from sil.world.guard.faults import Died
 from site_db.files.access import no_link
+from site_db.files.input_errors import given
 
 MAX_JOBS_PER_ITEM = 50_000
 """The most replayed jobs in a work item, unless one replay has more: a second or two of work."""
@@ -269,6 +273,55 @@ def run_sweep(
 
 def _table(rows: Mapping[int, Row]) -> pl.DataFrame:
     return pl.DataFrame([rows[k] for k in sorted(rows)], schema=SCHEMA)
+
+
+def notes(sweep: LogSweep, table: pl.DataFrame) -> list[str]:
+    """Sentences on settings between which no result differs, and on the warm-up that is most too short."""
+    fine = table.filter(pl.col("fault").is_null()).drop("fault", "refused")
+    results = fine.partition_by("scheduler", as_dict=True, include_key=False)
+    equal, present = defaultdict[Any, list[str]](list), ""
+    for under, scheduler in sweep.compared:
+        present = present if under.name else scheduler.label
+        if (found := results.get((scheduler.label,))) is not None:
+            equal[present, (*found.rows(),)].append(under.name or "the present settings")
+    sentences = [
+        f"under {scheduler}, the results are the same ({counted(len(rows), 'replay')} each) with "
+        f"{abbreviated(names)}: what differs between these has no effect"
+        for (scheduler, rows), names in equal.items()
+        if len(names) > 1
+    ]
+    short = [warm_up for warm_up in _warm_ups(sweep, table) if warm_up[1].needed_s > warm_up[1].lasts_s]
+    if short:
+        name, worst = max(short, key=lambda found: found[1].needed_s / max(found[1].lasts_s, 1.0))
+        others = f" (and in {counted(len(short) - 1, 'other row')})" if len(short) > 1 else ""
+        remedy = f"give {given('--warm-up-jobs')} {{}} or more".replace("= ", "=")
+        most = max(len(sliced.log.jobs) for sliced in sweep.logs)
+        sentences.append(f"the warm-up under {name}{others} {worst.too_short(remedy, most)}")
+    return sentences
+
+
+def _warm_ups(sweep: LogSweep, table: pl.DataFrame) -> Iterator[tuple[str, WarmUp]]:
+    """For each scheduler, load and kind of estimates, the mean warm-up of the slices that have one and are
+    preceded by more jobs."""
+    lasts_s = {
+        (part.log.name, part.name): float(
+            part.log.jobs["submit_s"][part.warm_up_jobs] - part.log.jobs["submit_s"][0]
+        )
+        for sliced in sweep.logs
+        for part in sliced.slices
+        if 0 < part.warm_up_jobs < part.begin
+    }
+    with_waits = table.drop_nulls(["waiting_time_mean", "utilisation"])
+    for (scheduler, *_), rows in with_waits.group_by("scheduler", "load", "estimates", maintain_order=True):
+        found = [
+            WarmUp(jobs, lasts_s[log, part] / load, wait_s, percent / 100.0)
+            for log, part, jobs, load, wait_s, percent in rows.select(
+                *BLOCK, "warm_up_jobs", "load", "waiting_time_mean", "utilisation"
+            ).iter_rows()
+            if (log, part) in lasts_s
+        ]
+        if found:
+            yield str(scheduler), WarmUp.mean(found)
 
 
 def _batches(cases: Sequence[SweepReplay]) -> Iterator[range]:

@@ -251,7 +251,7 @@ class SweepComparison(ComparisonMatrix):
         numbered = table.join(points.with_row_index("point"), on=SETTING, maintain_order="left")
         super().__init__(numbered, names, points.rows(named=True), metrics, confidence)
         self.n_blocks = table.select(BLOCK).n_unique()
-        self._table = table
+        self.table = table
 
     @staticmethod
     def text(value: Any) -> str:
@@ -259,7 +259,7 @@ class SweepComparison(ComparisonMatrix):
 
     def check(self, name: str) -> None:
         """Raise UserError for the makespan of slices with a warm-up."""
-        jobs = self._table["warm_up_jobs"] + self._table["cool_down_jobs"]
+        jobs = self.table["warm_up_jobs"] + self.table["cool_down_jobs"]
         if name == MAKESPAN.key and jobs.sum():
             raise UserError(
                 "slices that other jobs come before or after have no makespan; sweep without a warm-up (0 "

@@ -11,6 +11,7 @@ from pathlib import Path
 from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy
 from scheduler.registry import SchedulerNotLoaded
+from sil.outcome.warm_up import WarmUp
 from sil.planning.checks import added_nodes, idle_parts, mistakes
 from sil.planning.load import Load
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
@@ -77,6 +78,8 @@ class Answer:
     size: Size | None
     retire: OptionRanking | None
     policies: OptionRanking | None = None
+    warm_up: WarmUp | None = None
+    """That of the runs of `base`."""
 
     @property
     def rankings(self) -> dict[str, OptionRanking]:
@@ -291,4 +294,7 @@ def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, in
     if prepared.spare and base is AS_IT_IS:
         criteria = Criteria(only_first=True)
         retire = rank_options(samples, prepared.spare, criteria, partial(watch, RETIRE))
-    return Answer(samples.scheduler, base, samples.refused(base), marginal, best, sized, retire, policies)
+    warm_up = samples.warm_up(base)
+    return Answer(
+        samples.scheduler, base, samples.refused(base), marginal, best, sized, retire, policies, warm_up
+    )

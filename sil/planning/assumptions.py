@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from math import inf
 
 from scheduler.messages import counted
-from sil.planning.answers import BEST_BUY, Answer, Answers
+from sil.planning.answers import BEST_BUY, POLICIES, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
 from sil.planning.ranking import OptionRanking
 from sil.planning.recommendation import listed, share_text
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, RefusedShares
 from sil.planning.verdicts import PairVerdict
+from sil.settings.alternatives import texts
 from sil.settings.experiment_file import WorkloadTable
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.replays import Estimates
@@ -31,6 +32,12 @@ def assumptions(answers: Answers) -> Iterator[str]:
         share = f"{100 * today.rho:.0f} % of the capacity of the site as it is{scarce}"
         yield f"That is {share}; most of it comes from '{today.bottleneck}'."
     yield from modelled(answers)
+    for name, policy, settings in (
+        ("The policy", plan.policy, plan.policy_settings),
+        *((f"'{each.name}'", each.policy, each.policy_settings) for each in plan.policies),
+    ):
+        if given := texts(policy) + texts(settings):
+            yield f"{name}: {listed(given)}."
     yield from _statistics(plan)
     indifference = f"{100 * plan.indifference:g} % of the goal as it is today"
     yield f"Differences of less than {indifference} are treated as ties."
@@ -201,6 +208,10 @@ def _of_answer(plan: Plan, answer: Answer) -> Iterator[str]:
             "as it is, the site cannot carry the forecast: its queues would grow without bound. Effects are "
             f"relative to '{answer.base.name}'."
         )
+    if answer.warm_up is not None and (
+        short := answer.warm_up.too_short("give a longer one (warm_up_jobs), of about {} jobs in all")
+    ):
+        yield f"the warm-up {short}."
     yield from _of_refused(answer.refused)
 
 
@@ -234,6 +245,10 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
             yield f"not settled {after}: whether '{one}' is better than {listed(others)}{more}."
             for why, unseen in _by_reason(ranking, one, others).items():
                 yield f"between '{one}' and {listed(unseen)} ({what}), {why}."
+        for effect in ranking.effects if what == POLICIES else ():
+            if effect.of_goals == ranking.base_means:
+                n = counted(effect.n, "replication")
+                yield f"'{effect.option.name}' has no effect: no goal differs in any of {n}."
         for effect in ranking.effects[:1] if only_first else ranking.effects:
             if effect.against_today is PairVerdict.UNSETTLED:
                 yield (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from math import isnan
+from math import inf, isnan
 from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from scheduler import UserError
 from sil.outcome.metrics import faults, metric_of_jobs
 from sil.outcome.refused_and_failed import refusals, refused_jobs
 from sil.outcome.statistics import Sample, differences
+from sil.outcome.warm_up import WarmUp
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.workers.executor import FIRST, Attempt, Item
@@ -31,6 +32,10 @@ CLASS = "class "
 """Prefix of a job class: its mean turnaround."""
 REFUSED = "refused"
 """The share of arrived jobs that were refused; and with a unit and a reason, the share refused for that."""
+
+
+WARM_UP = "warm-up "
+"""Prefix of the fields of the run's WarmUp, if it has one."""
 
 
 def refused_key(unit: str, why: str) -> str:
@@ -81,8 +86,9 @@ class OptionRun:
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
 
     def __call__(self, attempt: Attempt = FIRST) -> dict[str, float]:
-        """Each goal by its key, the share of REFUSED jobs, that of each reason where reasons are known and,
-        if there are classes, the mean turnaround of each. Raises SchedulerFault."""
+        """Each goal by its key, the share of REFUSED jobs, that of each reason where reasons are known, of a
+        warm-up what a WarmUp has and, if there are classes, the mean turnaround of each. Raises
+        SchedulerFault."""
         facts, runs, all_jobs, jobs = self.simulate(attempt)
         for fault in faults(facts).iter_rows(named=True):
             message = f"in {self.where}: {fault['message']}"
@@ -98,10 +104,22 @@ class OptionRun:
             if self.plan.is_on_site:
                 held = runs.join(_of(goal, all_jobs), on="job_id", how="semi")
             found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.capacity, self.gpus)
+        if (warm_up := self._warm_up(runs, all_jobs, jobs)) is not None:
+            found |= {f"{WARM_UP}{name}": value for name, value in warm_up._asdict().items()}
         if self.has_classes:
             means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
             found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
         return found
+
+    def _warm_up(self, runs: pl.DataFrame, all_jobs: pl.DataFrame, jobs: pl.DataFrame) -> WarmUp | None:
+        submitted_s = all_jobs["submission_time"].sort().to_numpy()
+        begins_s = jobs["submission_time"].to_numpy().min(initial=inf)
+        n_before = int(np.searchsorted(submitted_s, begins_s))
+        if jobs.is_empty() or not n_before:
+            return None
+        metrics = (metric_of_jobs(key, jobs, runs, self.capacity) for key in ("mean_waiting", "utilisation"))
+        wait_s, utilisation = metrics
+        return WarmUp(n_before, float(begins_s - submitted_s[0]), wait_s, utilisation / 100.0)
 
 
 def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
@@ -188,6 +206,12 @@ class OptionSamples:
         reasons = sorted({why for measures in found for why in _reasons(measures)})
         by_reason = {why: {unit: mean(refused_key(unit, why)) for unit in UNITS} for why in reasons}
         return RefusedShares(mean(REFUSED), by_reason)
+
+    def warm_up(self, option: Option) -> WarmUp | None:
+        """That of replications in the mean; None if they have none."""
+        keys = [f"{WARM_UP}{name}" for name in WarmUp._fields]
+        found = [of for of in self._measured.get(option.name, []) if keys[0] in of]
+        return WarmUp.mean(WarmUp(*map(of.__getitem__, keys)) for of in found) if found else None
 
     def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
         """The values of a goal, the first by default, in the first n replications."""

@@ -11,13 +11,15 @@ from sil.rehearsal.effects import KINDS, usage
 from sil.rehearsal.gaps import Gap
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction
 from sil.rehearsal.uses import MIN_JOBS, TITLES, Grade, Judgement
-from sil.report.figures import lines
+from sil.report.figures import lines, tooltips
 from sil.report.page import Cell, PageTable, Part, Section, slug
 from sil.report.replay.over_time import SINCE, utilisation
 from sil.report.tables import duration_text, signed_duration
 from sil.report.vega_lite import Figure
 from sil.workload.slices import DAY_S
 
+STARTS = "Starts"
+"""Title of the legends of charts: jobs start as recorded, or as replayed."""
 _TITLES = {**GROUPS, **KINDS}
 
 
@@ -110,7 +112,8 @@ def _agreement(found: Reproduction) -> Iterator[Part]:
     jobs, requested = {"recorded": found.before, "replayed": found.after}, "requested_number_of_resources"
     used = utilisation(jobs, "Processors", requested, found.processors, [*jobs])
     looks = {name: used.spec["encoding"][name] for name in ("color", "strokeDash")}
-    used = used.encode(**{name: {**look, "legend": {"title": "Jobs, as"}} for name, look in looks.items()})
+    titled = {name: {**look, "legend": {"title": STARTS}} for name, look in looks.items()}
+    used = used.encode(tooltip=tooltips(scheduler=STARTS, day=SINCE, value="Processors in use (%)"), **titled)
     yield Part(chart=used.properties(title="Utilisation"), name=slug("Utilisation over time"))
     table = usage_table(usage(found.jobs, found.before, found.after), "recorded", "replayed")
     yield Part("Throughput", table=table, folded=True)
@@ -133,7 +136,7 @@ def _waits_by_day(found: Reproduction) -> Figure:
     points = [
         (day, name, wait_h) for name in waits for day, wait_h in zip(by_day["day"], waits[name], strict=True)
     ]
-    return lines(points, SINCE, "Mean wait by day (hours)", "Waits", height=200)
+    return lines(points, SINCE, "Mean wait by day (hours)", STARTS, height=200)
 
 
 def usage_table(used: pl.DataFrame, before: str, after: str) -> PageTable:

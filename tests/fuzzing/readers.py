@@ -111,6 +111,26 @@ Account - 'physics':Description='It: all':Fairshare=parent:GrpTRES=cpu=10:GrpJob
 Parent - 'physics'
 User - 'ann':DefaultAccount='physics':MaxWall='1-00:00:00':QOS='+high'
 """
+TOPOLOGY = """- topology: fat
+  cluster_default: true
+  tree:
+    switches:
+      - switch: top
+        children: s[1-2]
+      - switch: s1
+        nodes: n[01-02]
+- topology: racks
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - block: b1
+        nodes: n[01-04]
+- {topology: plain, flat: true}
+"""
+ONE_TOPOLOGY = (
+    TOPOLOGY.replace("  cluster_default: true\n", ""),
+    TOPOLOGY[TOPOLOGY.index("- topology: racks") :],
+)
 SHARES = "Account|User|RawShares|RawUsage\nroot|||7\n physics|ann|1|7\n"
 QOS = "Name|Priority|Preempt|GrpTRES|MaxWall\nnormal|0|||\nhigh|1000|normal|cpu=3|1-00:00:00\n"
 CLEAN_SWF = "; MaxProcs: 8\n" + "".join(
@@ -194,6 +214,13 @@ def _cluster() -> SiteNodes:
         path = Path(folder) / "slurm.conf"
         path.write_text(SLURM_CONF)
         return read_cluster(path)
+
+
+def _topology(path: Path) -> object:
+    """The nodes of a `slurm.conf` beside it."""
+    conf = path.with_name("slurm.conf")
+    conf.write_text(SLURM_CONF)
+    return read_cluster(conf)
 
 
 @cache
@@ -309,6 +336,7 @@ READERS = {
     ),
     "qos": Reader("qos.txt", texts(QOS), lambda path: Accounting(qos=path).definitions()),
     "associations": Reader("dump.cfg", texts(DUMP), lambda path: Accounting(path).names_of_qualities()),
+    "topology.yaml": Reader("topology.yaml", texts(TOPOLOGY, *ONE_TOPOLOGY), _topology),
     "policy": Reader("policy", texts(PRIORITIES, DUMP, QOS, SHARES), lambda path: read_policy([path])),
     "matrix.csv": Reader("matrix.csv", fixtures("etc/*.csv"), _matrix),
     "matrix.txt": Reader("matrix.txt", texts(HCSP, "# m0 m1\n1 2.5\ninf 4\n"), _matrix),

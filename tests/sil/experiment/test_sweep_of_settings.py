@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import sil as testbed
 from scheduler import UserError
 from sil.experiment.log_sweep import Alternative
+from sil.outcome.replayed_log import Results
 from sil.runs.on_log import Replay
 from sil.runs.under_test import SlurmProgram, resolve
 from sil.settings.replays import Engine
@@ -30,9 +32,8 @@ HEADER = "JobID|User|Account|QOS|Partition|Submit|Eligible|Start|End|State|Timel
 T0 = 1_772_442_000
 
 
-@pytest.fixture
-def here(here: Path) -> Path:
-    """The current folder, with 40 jobs of two users, of which every seventh preempts others."""
+def write_site(folder: Path) -> None:
+    """40 jobs of two users, of which every seventh preempts others, and the files of a policy."""
     rows = [
         f"{k}|{'uv'[k % 3 == 0]}|a|{'high' if k % 7 == 0 else 'normal'}|p|{T0 + 200 * k}|{T0 + 200 * k}|"
         f"{T0 + 200 * k}|{T0 + 200 * k + 300 + 97 * k % 900}|COMPLETED|{20 + k % 40}|"
@@ -41,7 +42,12 @@ def here(here: Path) -> Path:
     ]
     files = {"slurm.conf": CONF, "dump-2.cfg": DUMP.format(2), "dump-1.cfg": DUMP.format(1), "qos.txt": QOS}
     for name, text in {**files, "sacct.txt": HEADER + "\n".join(rows) + "\n"}.items():
-        (here / name).write_text(text)
+        (folder / name).write_text(text)
+
+
+@pytest.fixture
+def here(here: Path) -> Path:
+    write_site(here)
     return here
 
 
@@ -124,6 +130,59 @@ def test_results_are_the_same_bytes_inline_and_in_processes(
         succeeded(*shlex.split(text), "--workers", workers, "--out", workers)
         found.append([(here / workers / name).read_bytes() for name in ("sweep.csv", "summary.json")])
     assert found[0] == found[1]
+
+
+def test_an_interrupted_sweep_over_settings_goes_on_with_the_rest(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sil.experiment.log_sweep.ITEMS", 1000)
+    text = f"sweep {FILES} --scheduler easy --slices 2 --set PriorityWeightFairshare={{0,1}} --out"
+    succeeded(*shlex.split(text), "whole")
+    results, n = Replay.results, 0
+
+    def interrupt(self: Replay, *given: Any) -> Results:
+        nonlocal n
+        n += 1
+        if n == 4:
+            raise KeyboardInterrupt
+        return results(self, *given)
+
+    monkeypatch.setattr(Replay, "results", interrupt)
+    assert "3 of 6 runs are done" in sil(*shlex.split(text), "out").stderr
+    succeeded(*shlex.split(text), "out")
+    assert n == 4 + 3
+    for name in ("sweep.csv", "summary.json"):
+        assert (here / "out" / name).read_bytes() == (here / "whole" / name).read_bytes()
+
+
+def test_settings_between_which_no_result_differs_are_named_and_others_not(here: Path) -> None:
+    text = f"sweep {FILES} --slices 2 --warm-up-jobs 0 --scheduler easy --scheduler slurm_backfill --out out"
+    found = " ".join(
+        succeeded(*shlex.split(text), "--set", "SchedulerParameters=bf_interval=900").stderr.split()
+    )
+    same = "the results are the same (2 replays each) with the present settings, SchedulerParameters="
+    assert f"under easy, {same}" in found
+    assert found.count("the results are the same") == 1, "slurm_backfill has this interval"
+
+
+def test_a_warm_up_that_is_too_short_for_the_queue_is_named_in_python_and_one_that_is_long_enough_not() -> (
+    None
+):
+    """Waits in a queue of one processor, at a utilisation of 90 %."""
+    jobs = pl.DataFrame(
+        {"submit_s": [100.0 * k for k in range(400)], "run_s": [40.0, 140.0, 90.0, 90.0] * 100}
+    )
+    log = testbed.log_from(jobs.with_columns(processors=1), processors=1)
+
+    def notes(jobs: int) -> list[str]:
+        return testbed.sweep(log, "fcfs", slices=4, warm_up_jobs=jobs, progress=False).notes
+
+    (note,) = notes(3)
+    assert "the warm-up under fcfs is too short: it lasts 0.1 h" in note
+    assert "give warm_up_jobs=" in note
+    enough = int(note.rpartition("warm_up_jobs=")[2].removesuffix(" or more"))
+    assert notes(enough) == []
+    assert notes(0) == [], "nobody expects this to be one"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sil.planning.answers import POLICIES, Answers, Prepared, answer_questions
-from sil.planning.assumptions import caveats
+from sil.planning.assumptions import assumptions, caveats
 from sil.planning.effects import options_frame
 from sil.planning.options import AS_IT_IS
 from sil.planning.page import sections
@@ -97,11 +97,13 @@ def test_the_policy_that_serves_short_jobs_first_shortens_waits_and_the_other_on
 def test_that_of_the_plan_is_what_others_are_compared_with(folder: Path) -> None:
     few = {"first_replications": 2, "most_replications": 3}
     under = plan(site="site.toml", workload=DRAWN, policy="short.conf", policies=POLICIES_OF_PLAN, **few)
-    (answer,) = answers_of(folder, under).answers
+    found = answers_of(folder, under)
+    (answer,) = found.answers
     assert answer.policies is not None
-    same = answer.policies.effect("short first")
-    assert same.gain.mean == 0.0
+    assert answer.policies.effect("short first").gain.mean == 0.0
     assert answer.policies.effect("long first").gain.mean < 0.0
+    said = [sentence for sentence in caveats(found) if "has no effect" in sentence]
+    assert said == ["'short first' has no effect: no goal differs in any of 3 replications."]
 
 
 def test_a_policy_of_a_plan_may_state_only_what_differs(folder: Path) -> None:
@@ -110,8 +112,15 @@ def test_a_policy_of_a_plan_may_state_only_what_differs(folder: Path) -> None:
     (folder / "flat.conf").write_text(CONF.format(10, 1).replace("=1000", "=0"))
     edited = {"name": "edited", "policy": "flat.conf"}
     text = plan(site="site.toml", workload=DRAWN, policy="short.conf", policies=[changed, edited], **few)
-    (answer,) = answers_of(folder, text).answers
+    found = answers_of(folder, text)
+    (answer,) = found.answers
     assert answer.policies is not None
+    stated = {
+        "The policy: 'short.conf'.",
+        "'no factor': 'PriorityWeightPartition=0'.",
+        "'edited': 'flat.conf'.",
+    }
+    assert stated <= {*assumptions(found)}
     one, other = (answer.policies.effect(name).gain.mean for name in ("no factor", "edited"))
     assert one == other != 0.0
 
@@ -132,6 +141,18 @@ def test_on_the_machine_of_a_log_policies_are_compared_too(folder: Path) -> None
     assert large != 0.0
     assert answer.marginal is not None
     assert answer.marginal.effect("more").gain.mean > 0.0
+
+
+def test_a_plan_says_where_its_warm_up_is_too_short_for_the_waits(folder: Path) -> None:
+    def said(jobs: int) -> list[str]:
+        few = {"first_replications": 2, "most_replications": 2, "warm_up_jobs": jobs}
+        of = plan(site="site.toml", workload=DRAWN, policy="short.conf", policies=POLICIES_OF_PLAN, **few)
+        return [each for each in caveats(answers_of(folder, of)) if each.startswith("The warm-up")]
+
+    (sentence,) = said(5)
+    assert sentence.startswith("The warm-up is too short: it lasts 0.")
+    assert sentence.endswith(" jobs in all.")
+    assert said(0) == []
 
 
 @pytest.mark.parametrize(

@@ -154,13 +154,25 @@ def test_a_changed_policy_or_events_file_is_another_experiment_and_a_moved_folde
     assert all(f'"{name}"' in inputs for name in (*POLICY, "events.toml", "x.toml"))
 
 
-def test_a_policy_varies_over_a_grid_as_do_events_and_loads() -> None:
-    of_points = [["fair.conf", "sacctmgr.cfg", "qos.txt"], POLICY]
-    found = facts(f"{LOG}[grid]\npolicy = {of_points}\n", policy=POLICY)
-    for point, policy in enumerate(of_points):
+@pytest.mark.parametrize(
+    ("key", "of_points"),
+    [
+        ("policy", [["fair.conf", "sacctmgr.cfg", "qos.txt"], POLICY]),
+        (
+            "policy_settings",
+            [["PriorityWeightQOS=0", "PriorityWeightFairshare=1000"], ["PriorityWeightAge=1"]],
+        ),
+    ],
+)
+def test_a_policy_and_its_settings_vary_over_a_grid(key: str, of_points: list[list[str]]) -> None:
+    found = facts(f"{LOG}[grid]\n{key} = {of_points}\n", policy=POLICY)
+    for point, value in enumerate(of_points):
         at_point = found.filter(point=point).with_columns(point=pl.lit(0, found.schema["point"]))
-        assert at_point.equals(facts(LOG, policy=policy))
+        assert at_point.equals(facts(LOG, **{"policy": POLICY, key: value}))
     assert not found.filter(point=0)["time_s"].equals(found.filter(point=1)["time_s"])
+
+
+def test_loads_vary_over_a_grid_and_the_site_does_not() -> None:
     loads = facts(f'{LOG}[grid]\n"log.load" = [1.0, 2.0]\n').filter(event=Fact.JOB_ARRIVED)
     last_s = [loads.filter(point=point)["time_s"].max() for point in (0, 1)]
     assert last_s[0] == 2 * last_s[1]  # type: ignore[operator]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from sil.workload.swf_writing import write_swf
 from tests.builders import tiny_experiment
 from tests.commands import succeeded
 from tests.sil.experiment.test_replay import FIVE, log_of
+from tests.sil.experiment.test_sweep_of_settings import FILES, write_site
 from tests.sil.planning.test_plan import ONE_OFFER, plan_file
 from tests.sil.workers.cluster import Cluster
 
@@ -150,12 +152,15 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
     assert results(folder / "disturbed") == results(folder / "undisturbed")
 
 
+SETTINGS = ("sweep", *shlex.split(FILES), "--slices", "2", "--set", "PriorityWeightFairshare={0,1}")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         pytest.param(("run", "experiment.toml"), id="run", marks=pytest.mark.long),
         pytest.param(("replay", "log.swf"), id="replay"),
-        pytest.param(("sweep", "log.swf", "--slices", "2"), id="sweep", marks=pytest.mark.long),
+        pytest.param(SETTINGS, id="sweep", marks=pytest.mark.long),
         pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
         pytest.param(("reproduce", "cs2"), id="reproduce", marks=pytest.mark.long),
     ],
@@ -164,6 +169,7 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
 def test_results_on_dask_equal_those_of_this_process(
     arguments: tuple[str, ...], folder: Path, cluster: Cluster
 ) -> None:
+    write_site(folder)
     plan = folder / "plan.toml"  # for schedulers that the workers of the cluster can import
     plan.write_text(plan.read_text().replace("killed_once:Maps", "mct"))
     assert_succeeds(*arguments, "--out", "here")
