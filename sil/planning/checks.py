@@ -9,7 +9,7 @@ from scheduler import UserError
 from scheduler.messages import counted, plural
 from scheduler.node_request import Node, Request
 from sil.outcome.metrics import OF_GPUS, OF_REQUESTED
-from sil.planning.demand import any_runs_on
+from sil.planning.load import any_runs_on
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import GoalTable, Mistakes, Plan
 from sil.planning.sites import OnSite

@@ -20,16 +20,14 @@ from scheduler.rules import Kind
 from sil.experiment.provenance import code_under_test, fingerprint
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import bounded_slowdown, job_table, run_table, with_gpus
-from sil.planning.demand import any_runs_on
-from sil.planning.load import Load, load, load_on_nodes
+from sil.planning.load import Load, any_runs_on, load, load_on_nodes
 from sil.planning.options import AS_IT_IS, Option, bought
 from sil.planning.plan_file import OF_POLICY, Plan, PlanLogTable
 from sil.planning.runs import CORE_HOURS, GPU_HOURS, JOBS, OptionRun, Shares, Simulated
 from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.on_log import Replay
-from sil.runs.one_site import OneSite
 from sil.runs.scenario import Scenario, scenario_of
-from sil.runs.several_clusters import SeveralClusters
+from sil.runs.several_clusters import OneSite, SeveralClusters
 from sil.runs.simulation import PRINTED, RunKey
 from sil.runs.under_test import Find, InProcess, UnderTest, resolve, schedulers_for_logs
 from sil.settings.experiment_file import Files

@@ -12,7 +12,7 @@ STUDIES = {
     "cisne-hybrid": "cisne.hybrid:study",
     "cisnep-dyn": "cisne.coscheduling:dynamic",
     "cisnep-user-space": "cisne.coscheduling:user_space",
-    "cisnep-response": "cisne.response:response",
+    "cisnep-response": "cisne.coscheduling:response",
 }
 """The function (seeds, runner) -> Findings of each study, by its name; that of a case study has a third
 parameter, the number of perturbed sites."""

@@ -23,7 +23,7 @@ from sil.report.figures import (
 )
 from sil.report.page import PageTable
 from sil.report.replay import Jobs
-from sil.report.schedule_levels import Floats, users_by_work
+from sil.report.schedule_chart import Floats, users_by_work
 from sil.report.vega_lite import Figure, Spec, column, faceted, layer
 from sil.workload.slices import WEEK_S
 

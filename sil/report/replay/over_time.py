@@ -9,7 +9,7 @@ import polars as pl
 
 from sil.report.figures import PALETTE, WIDTH, colour_scale, distribution, scheduler_lines, tooltips
 from sil.report.replay import Jobs
-from sil.report.schedule_levels import Floats
+from sil.report.schedule_chart import Floats
 from sil.report.vega_lite import Figure, Spec, below_each_other, column, either
 from sil.trace.held import ALLOCATED, one_row_per_interval
 from sil.trace.log_clock import LogClock

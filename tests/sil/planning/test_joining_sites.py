@@ -13,8 +13,7 @@ from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, bought
 from sil.planning.plan_file import Plan
 from sil.planning.sites import OnSite
-from sil.runs.one_site import OneSite, one_file
-from sil.runs.several_clusters import SeveralClusters
+from sil.runs.several_clusters import OneSite, SeveralClusters, one_file
 from site_db.files.input_errors import InvalidFile
 from site_db.site_file.importing import read_site_file
 

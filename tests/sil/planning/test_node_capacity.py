@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from scheduler.node_request import Gpus, Node, Request
-from sil.planning.demand import AlikeNodes, Demand
-from sil.planning.load import Load, least_load
+from sil.planning.load import AlikeNodes, Demand, Load, least_load
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.settings.notional import NotionalTable
 from tests.sil.planning.nodes_site import SITE, accounting, on_site, plan

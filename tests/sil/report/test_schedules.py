@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from sil.experiment.replay import replay_all
 from sil.experiment.replay_folder import read
-from sil.report import schedule_levels as levels_module
+from sil.report import schedule_chart
 from sil.report.analysis import ALL_JOBS
 from sil.report.figures import WAITS
-from sil.report.schedule_chart import packed, schedules
-from sil.report.schedule_levels import (
+from sil.report.schedule_chart import (
     FULL,
     MAX_BINS,
     MIN_BINS,
     DrawnRuns,
     bins_needed,
     levels,
+    packed,
+    schedules,
     users_by_work,
 )
 from sil.runs.on_log import Replay
@@ -79,7 +80,7 @@ def test_cells_have_the_means_over_their_processors_and_their_time(
 ) -> None:
     bins, bands = MIN_BINS, 3  # two processors in each band
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(levels_module, "BANDS", bands)
+        patched.setattr(schedule_chart, "BANDS", bands)
         ((n, cells),) = levels(DrawnRuns.of(jobs(rows), 0.0, []), SPAN_S, PROCESSORS, bins, 7)
     assert n == bins
     width_s = SPAN_S / bins

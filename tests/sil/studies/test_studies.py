@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from sil.cli.app import app
 from sil.outcome.statistics import Interval, Sample
-from sil.studies.cisne import coscheduling, deviations, experiments, hybrid, response
+from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, future_work
 from sil.studies.collins_george.site_runs import SiteCase, perturbed, run_all
 from sil.studies.ledger import COLUMNS, Caveat, Claim, Findings, Statement, judged_on_sites
@@ -455,7 +455,7 @@ def test_users_without_a_response_count_neither_in_the_table_nor_in_the_chart(
         return GridSamples(pl.DataFrame(rows), *axes)
 
     monkeypatch.setattr(coscheduling, "samples", made)
-    found = response.response(3, Runner(Inline()))
+    found = coscheduling.response(3, Runner(Inline()))
     (part,) = found.drawings
     assert part.chart is not None
     assert part.chart.data is not None
@@ -467,9 +467,8 @@ def test_users_without_a_response_count_neither_in_the_table_nor_in_the_chart(
 def smaller_studies(monkeypatch: pytest.MonkeyPatch) -> None:
     short = {"B": ("MG.A", "IS.A"), "C": ("CG.A", "IS.A"), "D": ("IS.A", "IS.A")}
     monkeypatch.setattr(coscheduling, "WORKLOADS", short)
-    monkeypatch.setattr(response, "WORKLOADS", {"B": ("MG.A",)})
     monkeypatch.setattr(coscheduling, "MPLS", (2, 3))
-    monkeypatch.setattr(response, "MPLS", (3, 4))
+    monkeypatch.setattr(coscheduling, "MPLS_OF_RESPONSE", (3, 4))
     monkeypatch.setattr(coscheduling, "JOBS", 3)
 
 
@@ -478,7 +477,7 @@ def smaller_studies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_cisne_p_studies_measure_what_the_paper_states() -> None:
     dyn, coscheduled, waits = (
         study(2, Runner(Inline()))
-        for study in (coscheduling.dynamic, coscheduling.user_space, response.response)
+        for study in (coscheduling.dynamic, coscheduling.user_space, coscheduling.response)
     )
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims + waits.claims]
     assert len(verdicts) == 12
