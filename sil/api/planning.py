@@ -19,8 +19,7 @@ from sil.planning.effects import classes_frame, options_frame
 from sil.planning.options import AS_IT_IS
 from sil.planning.page import as_dict, plan_page, write_page
 from sil.planning.plan_file import Plan, read_plan
-from sil.rehearsal.uses import Use
-from sil.rehearsal.verdicts import cited
+from sil.rehearsal.uses import Use, cited
 from sil.report.origin import record_origin, sha256_sums
 from sil.report.page import Notice
 from sil.runs.nodes_scenario import NodesScenario

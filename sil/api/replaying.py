@@ -24,7 +24,7 @@ from sil.outcome.metrics import REPLAY_METRICS
 from sil.report.analysis import ALL_JOBS
 from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed
-from sil.runs.node_events import notes_for
+from sil.runs.free_nodes import notes_for
 from sil.runs.on_log import Replay
 from sil.runs.under_test import COMPARED, UnderTest, named
 from sil.settings.replays import Engine, Replaying

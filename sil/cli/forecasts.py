@@ -27,7 +27,7 @@ from sil.forecast.questions import (
 from sil.forecast.recorded import recorded
 from sil.forecast.scoring import ForecastErrors, ForecastTime, past_forecasts
 from sil.report.tables import duration_text
-from sil.runs.node_events import notes_for
+from sil.runs.free_nodes import notes_for
 from sil.runs.under_test import schedulers_for_logs
 from sil.settings.events_file import events_in
 from site_db.jobs.sacct.reader import is_sacct

@@ -93,7 +93,7 @@ def replay(
     from sil.experiment.replay_folder import REPORT, render
     from sil.outcome.metrics import REFUSED
     from sil.outcome.refused_and_failed import IF_RESUBMITTED
-    from sil.runs.node_events import notes_for
+    from sil.runs.free_nodes import notes_for
     from sil.runs.on_log import Replay
     from sil.runs.under_test import COMPARED
     from sil.settings.decision_costs import check_decision_cost
@@ -176,8 +176,7 @@ def _print_notes(
 
 def _print_validation(folder: Path | None, log: JobLog, schedulers: Sequence[UnderTest], *uses: str) -> None:
     """Print what a validation says of these uses of replays."""
-    from sil.rehearsal.uses import Use
-    from sil.rehearsal.verdicts import cited
+    from sil.rehearsal.uses import Use, cited
 
     console.print_note(cited(folder, log.cluster, schedulers, [*map(Use, uses)]).text)
 

@@ -21,8 +21,7 @@ import psutil
 from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.coscheduling.ports import DaemonPorts
 from scheduler.time_shared.social_contract import SocialContract
-from sil.live.processes import Address, RealProcesses
-from sil.live.programs import PARTNER_LOST, Task, carry_out, interact
+from sil.live.programs import PARTNER_LOST, Address, RealProcesses, Task, carry_out, interact
 from sil.workers.descendants import kill_descendants
 from sil.workers.nursery import end_with_parent
 from sil.world.processes.model import DAEMON_NICE, GOLDEN

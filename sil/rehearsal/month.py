@@ -18,9 +18,8 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.messages import counted
-from sil.rehearsal.gaps import Gap, gaps
-from sil.rehearsal.submissions import REPLACED, HowSubmitted
-from sil.runs.node_events import notes_on
+from sil.rehearsal.submissions import REPLACED, Gap, HowSubmitted, gaps
+from sil.runs.free_nodes import notes_on
 from sil.settings.events_file import Drain, EventsFile, Reservation, events_of
 from sil.settings.log_events import Events
 from sil.settings.reservations_file import with_reservations

@@ -20,8 +20,7 @@ from sil.rehearsal.sections import (
     reproduction_sections,
     usage_table,
 )
-from sil.rehearsal.uses import Use
-from sil.rehearsal.verdicts import VERDICTS
+from sil.rehearsal.uses import VERDICTS, Use
 from sil.report.listing import json_text
 from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, write_page
 from sil.report.tables import duration_text, signed_duration

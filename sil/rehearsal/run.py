@@ -18,10 +18,10 @@ from sil.experiment.replay_folder import read
 from sil.outcome.jobs import JOBS, read_jobs_csv
 from sil.rehearsal import REHEARSAL
 from sil.rehearsal.effects import MeanDifference, differing, effects, most_changed, usage
-from sil.rehearsal.gaps import Gap
 from sil.rehearsal.month import COLUMNS, Arrivals, Month, OperatorsActs, month_of
 from sil.rehearsal.reproduction import Reproduction, reproduction
-from sil.rehearsal.verdicts import Subject
+from sil.rehearsal.submissions import Gap
+from sil.rehearsal.uses import Subject
 from sil.report.analysis import Analysis
 from sil.report.listing import file_name
 from sil.report.replay.measured import Replayed

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from sil.rehearsal.effects import KINDS, usage
-from sil.rehearsal.gaps import Gap
 from sil.rehearsal.reproduction import GROUPS, Group, Reproduction
+from sil.rehearsal.submissions import Gap
 from sil.rehearsal.uses import MIN_JOBS, TITLES, Grade, Judgement
 from sil.report.figures import lines, tooltips
 from sil.report.page import Cell, PageTable, Part, Section, slug

@@ -18,9 +18,8 @@ from scheduler.priority.claims import Claimant, Claims
 from scheduler.resource_manager import Manager, OnFreeNodes
 from scheduler.rules import Kind
 from sil.runs.faults import is_remote
-from sil.runs.free_nodes import FreeNodesModel, as_submitted
+from sil.runs.free_nodes import FreeNodesModel, as_submitted, changes_of, notes_for, unable
 from sil.runs.hosting import Supervision
-from sil.runs.node_events import changes_of, notes_for, unable
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
 from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm

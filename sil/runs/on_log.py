@@ -19,11 +19,9 @@ from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
 from sil.outcome.jobs import JOBS, SCHEDULE
-from sil.outcome.priorities import PrioritiesAtStart
-from sil.outcome.replayed_log import COLUMNS, JobsMay, OnJobs, ReplayedLog, Results
-from sil.runs.free_nodes import FreeNodesModel, slurm_world
+from sil.outcome.replayed_log import COLUMNS, JobsMay, OnJobs, PrioritiesAtStart, ReplayedLog, Results
+from sil.runs.free_nodes import FreeNodesModel, changes_of, slurm_world, unable
 from sil.runs.hosting import Supervision, blamed, here, hosted
-from sil.runs.node_events import changes_of, unable
 from sil.runs.simulation import PRINTED, Disturbances, RunKey, SiteRun, run_times_by
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest, check_for_logs, controllers
 from sil.settings.decision_costs import check_decision_cost

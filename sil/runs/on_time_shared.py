@@ -39,8 +39,7 @@ from sil.world.harness import Handlers, World
 from sil.world.machines.time_shared import SharedMachines, TimeSharedMachines, Work
 from sil.world.monitors import NodeMonitors
 from sil.world.processes.machines import ProcessMachines
-from sil.world.processes.model import Lowered
-from sil.world.processes.periodic import InPeriods
+from sil.world.processes.model import InPeriods, Lowered
 from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.site_file import importing
 

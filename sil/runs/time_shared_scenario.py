@@ -28,9 +28,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.site_in_use import ResourceNames
 from sil.site.time_shared_cluster import NOTHING, NodesOfSite, NotShared, histories
 from sil.world.monitors import Sampling
-from sil.world.processes.model import CpuScheduler, Lowered, NodeModel
-from sil.world.processes.nas import Traffic
-from sil.world.processes.periodic import Periodic
+from sil.world.processes.model import CpuScheduler, Lowered, NodeModel, Periodic, Traffic
 from sil.world.time_shared_cluster import LocalUsers, Sharing, TimeSharedCluster
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from sil.swarm.account import NodesAccount
 from sil.swarm.agreement import first_disagreement
 from sil.swarm.case import Case, CaseJob, SiteKind
 from sil.swarm.faults import FaultyWorld
-from sil.swarm.faulty_schedulers import Mistakes, RetryOnViolation
 from sil.swarm.mapping_account import MappingAccount
-from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, CaseScheduler, SiteOfCase
+from sil.swarm.sites import MAX_BATCH_REQUEUE, SITES, CaseScheduler, Mistakes, RetryOnViolation, SiteOfCase
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import RandomStreams

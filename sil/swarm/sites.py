@@ -1,10 +1,12 @@
-"""The machines of the cases of a swarm, and managers for them."""
+"""The machines of the cases of a swarm, and their managers; schedulers whose decisions are late or wrong."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import inf
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,11 +16,23 @@ from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Admission, MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.managers.rigid_allocation import free_nodes_manager
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import Cluster, ExecutionRecord, Interconnect, Job, JobClass, JobId, Machine, Site
+from scheduler.model import (
+    Answer,
+    Assignments,
+    Cluster,
+    ExecutionRecord,
+    Interconnect,
+    Job,
+    JobClass,
+    JobId,
+    Machine,
+    NodeSchedule,
+    Site,
+)
 from scheduler.node_request import Node, Request
 from scheduler.ports import AnyScheduler, Clock
-from scheduler.resource_manager import Manager, OnFreeNodes, OnMachines
-from scheduler.rules import Violation
+from scheduler.resource_manager import Manager, ManagerDecorator, OnFreeNodes, OnMachines, Ports
+from scheduler.rules import ScheduleRejected, Violation
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.free_nodes import FreeNodesModel
@@ -27,7 +41,6 @@ from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess
 from sil.swarm.account import Account
 from sil.swarm.case import CORES, DEFAULT, URGENT, Case, CaseJob, SiteKind
-from sil.swarm.faulty_schedulers import LateScheduler, Mistakes, WrongScheduler
 from sil.trace.facts import Fact
 from sil.trace.recorder import Row
 from sil.world.actual_runtimes import ActualRuntimes, Variation
@@ -37,6 +50,92 @@ from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
 from sil.world.machines.execution import DedicatedMachines, ExecutionModel
 from site_db.site_file.cluster import SiteNodes as NodeCluster
+
+Placed = TypeVar("Placed")
+
+
+@dataclass
+class LateScheduler:
+    """A scheduler whose decisions take simulated time, until the faults of its case end. What is decided
+    again after a restart takes none."""
+
+    scheduler: AnyScheduler
+    decision_s: float
+    world: World
+    until_s: float
+
+    def schedule(self, problem: Any) -> Any:
+        answer, clock = self.scheduler.schedule(problem), self.world.clock
+        if clock.now_s < self.until_s and not self.world.trace.is_muted:
+            clock.wait_until(clock.now_s + self.decision_s)
+        return answer
+
+
+@dataclass
+class Mistakes:
+    """A share of answers, until the faults of a case end, that break a rule or are missing, as if the
+    scheduler had been stopped for taking too long."""
+
+    share: float
+    until_s: float
+    seed: int
+    last_was_wrong: bool = False
+
+
+class WrongScheduler:
+    """A scheduler that makes mistakes. They depend on the problem and on the number of answers before, so
+    that they are made again when a journal is repeated."""
+
+    def __init__(self, scheduler: AnyScheduler, mistakes: Mistakes) -> None:
+        self._scheduler, self._mistakes = scheduler, mistakes
+        self._rng = np.random.default_rng(mistakes.seed)
+
+    def schedule(self, problem: Any) -> Any:
+        answer, mistakes = self._scheduler.schedule(problem), self._mistakes
+        mistakes.last_was_wrong = False
+        if self._rng.random() < mistakes.share and problem.now_s < mistakes.until_s:
+            wrong = _wrong(answer, int(self._rng.integers(4)), problem.n_jobs)
+            mistakes.last_was_wrong = problem.violation(wrong) is not None
+            return wrong
+        return answer
+
+
+class RetryOnViolation(ManagerDecorator):
+    """Asks again after a mistake. Had any of that answer been carried out, it would now be done twice."""
+
+    def __init__(self, manager: Manager, mistakes: Mistakes) -> None:
+        self._manager, self._mistakes = manager, mistakes
+
+    @classmethod
+    def around(cls, make: Callable[[Ports], Manager], mistakes: Mistakes) -> Callable[[Ports], Self]:
+        """Wrap `make`, so that the managers it makes are asked again."""
+        return lambda ports: cls(make(ports), mistakes)
+
+    def run_round(self) -> None:
+        while True:
+            try:
+                return super().run_round()
+            except ScheduleRejected:
+                if not self._mistakes.last_was_wrong:
+                    raise
+
+
+def _wrong(answer: Answer, how: int, n_jobs: int) -> Answer | None:
+    """No answer; or one that forgets a job, names one twice, or names one that does not exist."""
+    if how == 0:
+        return None
+    if isinstance(answer, NodeSchedule):
+        starts = list(answer.starts)
+        return answer._replace(starts=_with_mistake(starts, how, lambda start: start._replace(job=n_jobs)))
+    rows = list(answer.assignments)
+    of = _with_mistake(rows, how, lambda row: replace(row, job=n_jobs))
+    return answer._replace(assignments=Assignments.of(of))
+
+
+def _with_mistake(placed: list[Placed], how: int, unknown: Callable[[Placed], Placed]) -> list[Placed]:
+    first, rest = placed[:1], placed[1:]
+    return [rest, [*placed, *first], [*map(unknown, first), *rest]][how - 1]
+
 
 DECISION_LIMIT_S = 10.0
 MAX_BATCH_REQUEUE = 5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scheduler.node_request import Node, Request
 from scheduler.node_request import Partition as Limits
 from scheduler.priority import policy as ours
-from sil.outcome.priorities import PrioritiesAtStart
+from sil.outcome.replayed_log import PrioritiesAtStart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine

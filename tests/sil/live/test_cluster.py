@@ -21,8 +21,7 @@ from scheduler.time_shared.social_contract import SocialContract
 from sil.experiment.live import compare_live, run_live_and_simulated
 from sil.live.computer import Computer, _lans, usable_cores
 from sil.live.node import NodeSettings
-from sil.live.processes import RealProcesses, of_process, pending_packets
-from sil.live.programs import MB, PAGE, Parallel, Task, held
+from sil.live.programs import MB, PAGE, Parallel, RealProcesses, Task, held, of_process, pending_packets
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import SCHEMA, Fact

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sil.rehearsal.calibration import FACTORS, LATER, OrderOfStarts
 from sil.rehearsal.month import OperatorsActs, month_of
-from sil.rehearsal.order_of_starts import FACTORS, LATER, OrderOfStarts
 from sil.rehearsal.uses import Grade
 from sil.site.logs import LogFile
 from sil.workload.accounting import recorded_in

@@ -22,7 +22,7 @@ from scheduler.node_set import NodeSet
 from scheduler.ports import Act
 from scheduler.rules import AllOthers
 from sil.outcome.invariants.reservations import COLUMNS, KeptFromNodes
-from sil.runs.node_events import notes_on
+from sil.runs.free_nodes import notes_on
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.events_file import events_in

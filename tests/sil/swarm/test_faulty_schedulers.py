@@ -19,7 +19,7 @@ from scheduler.rules import (
     Violation,
 )
 from scheduler.testing.rigid import FreeNodesOutline
-from sil.swarm.faulty_schedulers import Mistakes, RetryOnViolation, WrongScheduler
+from sil.swarm.sites import Mistakes, RetryOnViolation, WrongScheduler
 
 ON_MACHINES = MinMin(), MappingProblem.from_matrix([[3.0, 5.0], [4.0, 2.0], [6.0, inf]])
 ON_NODES = Rigid(), FreeNodesOutline(4, 0, (), ((1, 5.0), (2, 5.0), (4, 5.0)), 0.0).build(1)

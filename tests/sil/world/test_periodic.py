@@ -21,8 +21,7 @@ from sil.trace.facts import Fact, RunTables
 from sil.world.actual_runtimes import RandomStreams, Variation
 from sil.world.processes.core.codes import CFS, LINUX_2_4, SECOND
 from sil.world.processes.core.programs import Program, Programs
-from sil.world.processes.model import CpuScheduler, NodeModel
-from sil.world.processes.periodic import Periodic
+from sil.world.processes.model import CpuScheduler, NodeModel, Periodic
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
 from tests.examples import up_to
 from tests.sil.world.test_processes import MILLISECOND, computing, nodes

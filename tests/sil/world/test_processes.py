@@ -22,8 +22,7 @@ from sil.trace.facts import Fact, RunTables
 from sil.world.actual_runtimes import RandomStreams, Variation
 from sil.world.processes.core.codes import CFS, LINUX_2_4, SECOND
 from sil.world.processes.core.programs import Program, Programs
-from sil.world.processes.model import CpuScheduler, NodeModel
-from sil.world.processes.nas import SIZES, Traffic, nas_traffic
+from sil.world.processes.model import SIZES, CpuScheduler, NodeModel, Traffic, nas_traffic
 from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
 from tests.examples import up_to
 from tests.oracles import oracle
