@@ -85,7 +85,6 @@ class Monitor(Protocol):
 
     def news(self) -> Sequence[MachineReading | InterconnectReading]:
         """Readings that have changed since the last call, oldest first."""
-        ...
 
 
 class NodeMonitor(Protocol):
@@ -93,7 +92,6 @@ class NodeMonitor(Protocol):
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
         """Readings since the last call, oldest first."""
-        ...
 
 
 class RuntimeEstimator(Protocol):
@@ -101,15 +99,12 @@ class RuntimeEstimator(Protocol):
 
     def estimate_s(self, job: Job) -> float:
         """Estimated seconds of a submitted job; less than a millisecond counts as one."""
-        ...
 
     def outlived_s(self, job: Job, ran_s: float) -> float:
         """A new estimate for a job that is still running after `ran_s`, its previous estimate."""
-        ...
 
     def learn(self, job: Job, ran_s: float) -> None:
         """Add a completed run."""
-        ...
 
 
 class JobArrived(NamedTuple):

@@ -42,11 +42,9 @@ class Experience(Protocol):
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
         """Expected seconds of `jobs` on each resource; `members` counts the machines of each cluster."""
-        ...
 
     def record(self, record: ExecutionRecord) -> None:
         """Add one completed run."""
-        ...
 
 
 class Characterisation(Protocol):
@@ -54,7 +52,6 @@ class Characterisation(Protocol):
 
     def requirement(self, job: Job) -> Requirement | None:
         """The requirement of a job; None if jobs like it have not been measured."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ class Space(Protocol):
 
     def limit(self, processes: Sequence[ParallelProcess], user_is_there: bool) -> None:
         """Keep the CPU time of parallel processes within the contract, and coschedule them."""
-        ...
 
 
 class InKernel:

@@ -59,17 +59,14 @@ class PeerEvent(NamedTuple):
 class ProcessTable(Protocol):
     def processes(self) -> Sequence[ParallelProcess]:
         """The processes of parallel jobs on this node, stopped ones included."""
-        ...
 
 
 class LocalUse(Protocol):
     def idle_s(self) -> float:
         """The time since the last use of keyboard or mouse; infinite if there was none."""
-        ...
 
     def memory_mb(self) -> tuple[float, float]:
         """The memory of the node, and what its local user takes of it."""
-        ...
 
 
 class Priorities(Protocol):
@@ -77,12 +74,10 @@ class Priorities(Protocol):
 
     def set_quantum_share(self, process: int, share: float) -> None:
         """The base quantum of a process is this share of the usual one. Only in the kernel."""
-        ...
 
     def reserve(self, process: int, share: float, period_s: float) -> None:
         """From now on, a process runs before those without a reservation until it has had this share of a
         period; of several, the one whose period ends first. Only in the kernel."""
-        ...
 
 
 class Signals(Protocol):
@@ -94,11 +89,9 @@ class Signals(Protocol):
 class Peers(Protocol):
     def nodes_of(self, run: RunId) -> Sequence[int]:
         """The nodes with processes of a run, this one included."""
-        ...
 
     def send(self, node: int, event: PeerEvent) -> None:
         """Send without waiting: events may be late, and overtake one another."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

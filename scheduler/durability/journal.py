@@ -48,11 +48,9 @@ class Journal(Protocol):
     def append(self, entry: JournalEntry) -> None:
         """Add an entry. It is durable when this returns. Raises UserError if it cannot be stored; then the
         manager is ahead of its journal, which takes no further entry until it is opened anew."""
-        ...
 
     def entries(self) -> Iterable[JournalEntry]:
         """All entries, oldest first."""
-        ...
 
 
 VERSION = 1

@@ -184,10 +184,6 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         """When priorities are calculated next, or a reservation begins or ends; infinite = never."""
         return self.queue.changes_s(now_s)
 
-    def nothing_fits(self) -> bool:
-        """Whether no waiting job fits now."""
-        return self.queue.nothing_fits()
-
     def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
         """Start a waiting job. Returns what it uses."""
         slot, _ = self._running[run] = self.waiting.leave(job)

@@ -93,6 +93,10 @@ class NodesInUse(ABC, Generic[Q]):
     def set_in_order(self, now_s: float) -> None:
         """Bring the order of the waiting jobs up to date."""
 
+    def nothing_fits(self) -> bool:
+        """Whether no waiting job fits now."""
+        return self.queue.nothing_fits()
+
     def release(self, run: RunId, now_s: float) -> None:
         """Free the nodes of a run that is about to end; if that was expected, they are free already."""
         self.queue.released(self._running[run][0], now_s)
@@ -194,10 +198,6 @@ class FreeNodes(NodesInUse[IdenticalNodes]):
 
     def wait(self, job: Job, request: Request | None, estimate_s: float, rank: int = 0) -> None:
         self.waiting.join(job, job.n_tasks, 0, estimate_s)
-
-    def nothing_fits(self) -> bool:
-        """Whether no waiting job fits now."""
-        return self.queue.nothing_fits()
 
     def decide(self, ordering: int, backfilling: int, now_s: float) -> tuple[Start, ...]:
         """The jobs that start by these policies, in order."""

@@ -142,11 +142,9 @@ class NodeAllocation(ABC, Generic[P]):
 
     def release(self, run: RunId, now_s: float) -> None:
         """Free the nodes of a run that is about to end; if that was expected, they are free already."""
-        return
 
     def reestimate(self, now_s: float) -> None:
         """Re-estimate the runs that should have ended by now, and queue jobs that wait again."""
-        return
 
 
 class NodeManager(ResourceManager, Generic[Q]):

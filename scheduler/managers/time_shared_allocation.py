@@ -24,7 +24,6 @@ class CpuTimes(Protocol):
 
     def used_s(self, run: RunId) -> float:
         """CPUtime_cur, in seconds: the mean over its tasks; 0 if it has not begun."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +43,9 @@ class Notes(Protocol):
 
     def promised(self, job: Job, by_s: float) -> None:
         """Note that a job is promised to end by then."""
-        ...
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         """Note that a reading was ignored."""
-        ...
 
 
 class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):

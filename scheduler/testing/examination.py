@@ -126,7 +126,6 @@ class Candidate(Protocol):
     def answer(self, outline: Outline[Any], first_id: int) -> tuple[Answer, str | None]:
         """Its answer to the problem that `outline` builds, and the part of it that it has changed, if any.
         Raises what the scheduler raises, and TimeoutError if it does not return."""
-        ...
 
 
 class LocalCandidate:

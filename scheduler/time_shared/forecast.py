@@ -40,7 +40,6 @@ class Forecast:
 class Predictor(Protocol):
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         """A forecast for each job, running ones first. Must not change the state."""
-        ...
 
 
 class Circumstances(NamedTuple):

@@ -79,7 +79,6 @@ class Kept(Protocol):
 
     def others(self, log: JobLog) -> dict[str, int]:
         """What no other format holds of the jobs of a log, with the number of jobs that have it."""
-        ...
 
 
 def losses(lost: Mapping[str, int], format: str) -> list[str]:

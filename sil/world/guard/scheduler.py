@@ -54,7 +54,6 @@ class Respondent(Protocol):
 
     def decide(self, problem: SchedulingProblem) -> Decision:
         """Make a decision. Raises SchedulerFault."""
-        ...
 
 
 class _Collections:
