@@ -21,7 +21,7 @@ from benchmarks.past_waits import predicted_waits
 from benchmarks.record import keep
 from sil.api.logs import read_log
 from sil.forecast.forward import KnownJobs
-from sil.forecast.scoring import LEVELS, ForecastErrors, ForecastTime, PastForecast, past_forecasts, waited
+from sil.forecast.questions import LEVELS, ForecastErrors, ForecastTime, PastForecast, past_forecasts, waited
 from tests.oracles import FOLDER
 from tests.sil.forecast.simulated import replayed, simulated_site
 

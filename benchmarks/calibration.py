@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.core.arrays import Floats
-from sil.forecast.scoring import LEVELS, Levels
+from sil.forecast.questions import LEVELS, Levels
 
 FEWEST = 30
 """The fewest forecasts that calibrate."""

@@ -15,9 +15,8 @@ from sil.api.charts import Chart
 from sil.declared import as_keyword, spread
 from sil.experiment.output_folder import make_usable
 from sil.planning.answers import RUNS, AllAtFault, Answers, Prepared, Watch, answer_questions, fault_texts
-from sil.planning.effects import classes_frame, options_frame
 from sil.planning.options import AS_IT_IS
-from sil.planning.page import as_dict, plan_page, write_page
+from sil.planning.page import as_dict, classes_frame, options_frame, plan_page, write_page
 from sil.planning.plan_file import Plan, read_plan
 from sil.rehearsal.uses import Use, cited
 from sil.report.origin import record_origin, sha256_sums

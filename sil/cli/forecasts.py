@@ -18,14 +18,16 @@ from sil.cli.prediction_options import OfLog, PredictionOptions
 from sil.cli.progress import progress
 from sil.forecast.forward import KnownJobs, PolicyOfLog, Present
 from sil.forecast.questions import (
+    ForecastErrors,
+    ForecastTime,
     HypotheticalJob,
     JobForecast,
     forecasts,
+    past_forecasts,
     waits_ahead,
     with_submission,
 )
 from sil.forecast.recorded import recorded
-from sil.forecast.scoring import ForecastErrors, ForecastTime, past_forecasts
 from sil.report.tables import duration_text
 from sil.runs.free_nodes import notes_for
 from sil.runs.under_test import schedulers_for_logs

@@ -17,8 +17,7 @@ from scheduler.messages import counted
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import DATABASE, write_tables
-from sil.live.computer import Computer, usable_cores
-from sil.live.node import NodeSettings
+from sil.live.computer import Computer, NodeSettings, usable_cores
 from sil.live.programs import KERNELS, MB
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults

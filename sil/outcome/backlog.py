@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sil.outcome.finished_jobs import COLUMNS, IS_ENDING, places_of
 from sil.outcome.jobs import ENDINGS
 from sil.outcome.statistics import ExactSum
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import CODES, RUN, Fact, RunDescription
+from sil.trace.facts import CODES, RUN, Fact, FactColumns, RunDescription
 from sil.trace.stream import Schema
 
 _WAITING = np.zeros(len(CODES), np.int64)

@@ -9,8 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.jobs import BOUND_S, DEADLINE, DUE_IN_S, ENDINGS, batsim_jobs
-from sil.trace.fact_columns import FactColumns, Places
-from sil.trace.facts import CODES, Fact
+from sil.trace.facts import CODES, Fact, FactColumns, Places
 from sil.trace.held import MACHINES_AS_TEXT, N_GPUS
 from sil.trace.recorder import ROW
 

@@ -25,8 +25,7 @@ from sil.outcome.jobs import ENDINGS, PRIORITY, batsim_jobs
 from sil.outcome.metrics import INTERRUPTED, REFUSED
 from sil.outcome.refused_and_failed import refusal_sentence
 from sil.outcome.replay_statistics import MeasuredJobs, ReplayStatistics
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import CODES, Fact
+from sil.trace.facts import CODES, Fact, FactColumns
 from sil.workload.job_log import JobLog, user_names
 from sil.world.guard.faults import fault_sentence
 

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from scheduler import UserError
-from scheduler.meta_scheduling.meta_scheduler import AtCluster, MetaScheduler
+from scheduler.meta_scheduling.policies import AtCluster, MetaScheduler
 from scheduler.model import Job, JobId
 from scheduler.rules import Kind
 from sil.isolation.host import Host

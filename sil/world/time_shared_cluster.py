@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from scheduler.coscheduling.jim import GONE_AFTER_S
+from scheduler.coscheduling.daemon import GONE_AFTER_S
 from scheduler.time_shared.social_contract import MAX_CPU, SocialContract, sum_in_order
 from sil.world.actual_runtimes import Spread, Variation
 from sil.world.core.sharing import solve

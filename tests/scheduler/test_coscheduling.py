@@ -10,10 +10,9 @@ from math import inf
 
 import pytest
 
-from scheduler.coscheduling import daemon, jim
-from scheduler.coscheduling.cooperating import Cooperating
+from scheduler.coscheduling import daemon
 from scheduler.coscheduling.core.dynamic_priority import IN_KERNEL, IN_USER_SPACE, NO_PRIORITY
-from scheduler.coscheduling.daemon import Coscheduler, Daemon
+from scheduler.coscheduling.daemon import Cooperating, Coscheduler, Daemon
 from scheduler.coscheduling.ports import DaemonPorts, ParallelProcess, PeerEvent, Topic
 from scheduler.model import RunId
 from scheduler.time_shared.social_contract import SocialContract
@@ -271,14 +270,19 @@ def _limits_nothing(space: object, processes: object, user_is_there: object) -> 
             test_packets_raise_priorities_in_user_space_until_the_next_sample,
         ),
         (
-            jim.InKernel,
+            daemon.InKernel,
             "limit",
             _limits_nothing,
             test_in_the_kernel_quanta_are_shorter_at_the_user_and_on_the_other_nodes_until_a_minute_later,
         ),
-        (jim, "NICE_STEP", 0, test_in_user_space_priorities_fall_while_the_contract_is_exceeded_and_recover),
         (
-            jim.Jim,
+            daemon,
+            "NICE_STEP",
+            0,
+            test_in_user_space_priorities_fall_while_the_contract_is_exceeded_and_recover,
+        ),
+        (
+            daemon.Jim,
             "keep_memory",
             _limits_nothing,
             partial(test_the_youngest_job_stops_on_all_its_nodes_and_the_oldest_continues_first, "kernel"),

@@ -19,8 +19,7 @@ from scheduler.model import JobId, Share
 from scheduler.node_request import Node, Request
 from scheduler.rules import Violation
 from sil.outcome.jobs import ENDINGS
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, FactColumns
 from sil.trace.held import Intervals, request_of
 from sil.trace.recorder import ROW, Row, rows_of
 from sil.world.node_usage import NodeUsage

@@ -10,8 +10,7 @@ import polars as pl
 from scheduler.core.arrays import Ints, Ints2
 from scheduler.node_request import Gpus, Node, Request, thousandths
 from sil.outcome.invariants.core.clean_facts import CleanOnMachines, CleanOnNodes
-from sil.trace.fact_columns import NONE, FactColumns, Places
-from sil.trace.facts import Fact
+from sil.trace.facts import NONE, Fact, FactColumns, Places
 from sil.trace.held import machines_of, request_of
 
 LARGEST = 2**62

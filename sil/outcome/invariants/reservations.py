@@ -9,8 +9,7 @@ import numpy as np
 
 from scheduler.model import JobId
 from scheduler.rules import Violation
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import CODES, Fact
+from sil.trace.facts import CODES, Fact, FactColumns
 from sil.trace.held import intervals_in, request_of
 
 KEPT_FROM_NODES = "no-start-where-nodes-are-drained-or-reserved"

@@ -17,8 +17,7 @@ from sil.outcome.replayed_log import PrioritiesAtStart
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, FactColumns
 from sil.workload.job_log import JobLog, log_on_nodes
 from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes

@@ -19,8 +19,7 @@ from sil.api.logs import read_log
 from sil.cli.app import app
 from sil.forecast.experience import LEAST, RunTimes, drawn_arrivals
 from sil.forecast.forward import KnownJobs, Present
-from sil.forecast.questions import HypotheticalJob, forecasts, waits_ahead, with_submission
-from sil.forecast.scoring import past_forecasts
+from sil.forecast.questions import HypotheticalJob, forecasts, past_forecasts, waits_ahead, with_submission
 from sil.site.logs import write_log
 from sil.workload.slices import DAY_S, WEEK_S
 from tests.examples import up_to

@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 
 from sil.cli.app import app
 from sil.forecast.forward import KnownJobs, Present
-from sil.forecast.questions import forecasts
+from sil.forecast.questions import forecasts, past_forecasts
 from sil.forecast.recorded import recorded
-from sil.forecast.scoring import past_forecasts
 from sil.runs.under_test import schedulers_for_logs
 from sil.settings.events_file import events_in
 from sil.site.logs import LogFile

@@ -19,8 +19,7 @@ from scheduler.coscheduling.ports import PeerEvent, Topic
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.time_shared.social_contract import SocialContract
 from sil.experiment.live import compare_live, run_live_and_simulated
-from sil.live.computer import Computer, _lans, usable_cores
-from sil.live.node import NodeSettings
+from sil.live.computer import Computer, NodeSettings, _lans, usable_cores
 from sil.live.programs import MB, PAGE, Parallel, RealProcesses, Task, held, of_process, pending_packets
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment

@@ -25,9 +25,8 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
 from sil.isolation.host import HERE
-from sil.live.computer import Computer, usable_cores
+from sil.live.computer import Computer, NodeSettings, usable_cores
 from sil.live.machines import RealMachines
-from sil.live.node import NodeSettings
 from sil.live.real_events import RealEvents, Shared
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
@@ -305,7 +304,7 @@ def test_ctrl_c_ends_the_nodes_and_the_running_jobs(tmp_path: Path) -> None:
 STARTS_A_JOB = """
 from scheduler.model import DispatchOrder, Job
 from sil.live.computer import Computer
-from sil.live.node import NodeSettings
+from sil.live.computer import NodeSettings
 real = Computer([NodeSettings("a")])
 real.begin()
 real.start(DispatchOrder(1, Job(1, 'work', 0.0), 0, (0,), 1.0), 60.0)

@@ -16,8 +16,7 @@ from sil.outcome.invariants import checker
 from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.invariants.clean_trace import CleanTrace
 from sil.trace import held
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, FactColumns
 from sil.trace.recorder import ROW
 from sil.world.node_usage import NodeUsage
 from tests.builders import trace

@@ -14,8 +14,7 @@ import sil
 from scheduler import UserError
 from sil.outcome.backlog import Backlog
 from sil.outcome.metrics import DETAILS
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import FACT_SCHEMA, Fact
+from sil.trace.facts import FACT_SCHEMA, Fact, FactColumns
 from tests.commands import sil as command
 from tests.sil.planning.nodes_site import SITE, accounting
 

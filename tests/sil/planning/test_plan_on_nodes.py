@@ -15,9 +15,8 @@ import pytest
 from sil.planning.answers import Answers, Prepared, answer_questions
 from sil.planning.assumptions import caveats
 from sil.planning.checks import added_nodes, idle_parts
-from sil.planning.effects import options_frame
 from sil.planning.options import AS_IT_IS, one_of_each
-from sil.planning.page import OPTIONS, PAGE
+from sil.planning.page import OPTIONS, PAGE, options_frame
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.recommendation import recommendation
 from sil.planning.runs import GoalNeverMeasured

@@ -8,9 +8,8 @@ import pytest
 
 from sil.planning.answers import POLICIES, Answers, Prepared, answer_questions
 from sil.planning.assumptions import assumptions, caveats
-from sil.planning.effects import options_frame
 from sil.planning.options import AS_IT_IS
-from sil.planning.page import sections
+from sil.planning.page import options_frame, sections
 from sil.planning.plan_file import Plan
 from sil.planning.recommendation import recommendation
 from sil.planning.verdicts import PairVerdict

@@ -29,8 +29,7 @@ from sil.settings.events_file import events_in
 from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated
 from sil.settings.replays import Engine
 from sil.settings.reservations_file import with_reservations
-from sil.trace.fact_columns import FactColumns
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, FactColumns
 from sil.trace.held import intervals_in, request_of
 from sil.workload.job_log import JobLog, log_on_nodes
 from sil.world.events import ORDERS
