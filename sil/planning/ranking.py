@@ -23,6 +23,7 @@ import numpy as np
 from sil.outcome.paired import Paired, why_no_interval
 from sil.outcome.statistics import Interval, Sample, differences
 from sil.planning.options import AS_IT_IS, Option
+from sil.planning.plan_file import GoalTable
 from sil.planning.runs import CLASS, OptionSamples
 from sil.planning.verdicts import JointConfidence, PairVerdict, Standings, looks
 
@@ -259,16 +260,16 @@ class _Race:
             gain,
             per_price,
             percent.scaled(samples.sign),
-            {goal.key: self._mean(option, goal.key) for goal in samples.plan.goals},
+            {goal.key: self._mean(option, goal) for goal in samples.plan.goals},
             {name: interval(samples.gains(option, base, f"{CLASS}{name}")) for name in sorted(common)},
             self._against_base[option.name],
             why_no_interval(gains),
         )
 
-    def _mean(self, option: Option, key: str) -> float:
-        """A goal's mean over all replications of the base, of which the option may have fewer: the mean of
-        the base plus the mean of the paired differences."""
-        samples, base = self._samples, self._base
-        n = min(samples.count(option), samples.count(base))
-        difference = samples.values(option, key, n) - samples.values(base, key, n)
-        return float(np.mean(samples.values(base, key))) + float(np.mean(difference))
+    def _mean(self, option: Option, goal: GoalTable) -> float:
+        """A goal's mean over all replications of the base, of which the option may have fewer: as many times
+        the base's as in those that both have, and no utilisation above those that the option had."""
+        own, base = (self._samples.values(each, goal.key) for each in (option, self._base))
+        both = float(np.mean(base[: len(own)]))
+        mean = float(np.mean(own[: len(base)])) * (float(np.mean(base)) / both if both else 1.0)
+        return min(mean, float(np.max(own))) if goal.more_is_better else mean

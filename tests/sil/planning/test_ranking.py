@@ -292,6 +292,36 @@ def test_an_option_that_was_settled_early_gets_only_the_replications_that_it_lac
     assert counts["B"] < counts["A"] == counts["C"], counts
 
 
+def test_an_option_that_is_settled_early_has_no_mean_that_it_cannot_have() -> None:
+    """The first replications, of long waits, settle A. Its gain in these was taken from the mean of all."""
+    of = plan(most_replications=60)
+
+    def wait(option: Option, r: int) -> float:
+        share = {"A": 0.05, "B": 0.5, "C": 0.5 + 0.01 * noise(5, r)}.get(option.name, 1.0)
+        return (1000.0 + 10.0 * noise(4, r) if r < 10 else 90.0 + noise(4, r)) * share
+
+    drawn, _ = samples(of, wait)
+    found = rank_options(drawn, one_of_each(of))
+    means = {name: found.effect(name).of_goals[of.goals[0].key] for name in "ABC"}
+    assert found.effect("A").n < found.effect("B").n
+    assert means["A"] == pytest.approx(0.05 * found.base_means[of.goals[0].key])
+    assert min(means, key=lambda name: means[name]) == "A"
+
+
+def test_a_share_stays_one_where_an_option_has_the_replications_of_little_load() -> None:
+    of = plan(most_replications=60, goals=[{"metric": "utilisation"}])
+    usual = {"A": 0.9, "B": 0.7, "C": 0.7}
+
+    def utilisation(option: Option, r: int) -> float:
+        low = usual.get(option.name, 0.6) + 0.01 * noise(6, r, "low" + option.name * (option.name == "C"))
+        return low if r < 10 else 0.95 + 0.01 * noise(6, r, option.name)
+
+    drawn, _ = samples(of, utilisation)
+    found = rank_options(drawn, one_of_each(of))
+    assert found.effect("A").n < found.effect("B").n
+    assert found.effect("A").of_goals["utilisation"] <= 1.0
+
+
 def test_a_report_says_how_many_replications_would_settle_a_pair() -> None:
     of = plan(most_replications=12)
 
