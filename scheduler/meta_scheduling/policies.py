@@ -23,7 +23,7 @@ class ClusterState(NamedTuple):
     * `name`, `is_home`: its name, and whether the job was submitted there.
     * `n_jobs`: its unfinished jobs, those on their way to it included.
     * `load_s`: how long these would occupy all of it, by their estimates.
-    * `transfer_s`: the seconds until the data of the job would be there.
+    * `transfer_s`, `output_s`: the seconds until the job's data would be there, and its output be back.
     * `forecast()`: its start and end there, if no other job came later: by the cluster's own policy, run
       forward with estimates; on time-shared nodes, by CISNE's predictor.
     """
@@ -33,6 +33,7 @@ class ClusterState(NamedTuple):
     n_jobs: int
     load_s: float
     transfer_s: float
+    output_s: float
     forecast: Callable[[], Forecast]
 
 
@@ -52,7 +53,7 @@ class ClustersProblem(SchedulingProblem):
         return NodeSchedule((Start(0, clusters, self.now_s + 1.0),))
 
     def arrays(self) -> Mapping[str, Any]:
-        return {"clusters": [each[1:5] for each in self.clusters], "n_places": self.n_places}
+        return {"clusters": [each[1:6] for each in self.clusters], "n_places": self.n_places}
 
     def violation(self, answer: object) -> Violation | None:
         job, found = self.jobs[0].id, first_violation(self, answer, lambda i, job, start, nodes: None)
@@ -68,7 +69,7 @@ COSTS: Mapping[str, Callable[[ClusterState], float]] = {
     "jobs": lambda cluster: cluster.n_jobs,
     "load": lambda cluster: cluster.load_s,
     "start": lambda cluster: cluster.forecast().start_s or 0.0,
-    "end": lambda cluster: cluster.forecast().end_s,
+    "end": lambda cluster: cluster.forecast().end_s + cluster.output_s,
 }
 
 
@@ -133,21 +134,21 @@ class AtCluster(ManagerDecorator):
         """What a policy knows of this cluster."""
         waiting, running = self._waiting.values(), self._running.values()
         load_s = self.outlook.load_s(waiting, running)
-        transfer_s = self._meta.transfer_s(job, home.name, self.name)
-        here = self._here(job, now_s + transfer_s)
+        transfer_s, output_s = self._meta.transfers(job, home.name, self.name)
+        here = self._here(job, now_s + transfer_s, output_s)
         forecast = cache(partial(self.outlook.forecast, here, waiting, running))
         n_jobs = len(waiting) + len(running)
-        return ClusterState(self.name, self is home, n_jobs, load_s, transfer_s, forecast)
+        return ClusterState(self.name, self is home, n_jobs, load_s, transfer_s, output_s, forecast)
 
-    def send(self, job: Job, at_s: float) -> None:
-        """Let a job of another cluster arrive."""
-        self._waiting[job.id] = here = self._here(job, at_s)
+    def send(self, job: Job, at_s: float, output_s: float) -> None:
+        """Let a job arrive whose data are not here yet."""
+        self._waiting[job.id] = here = self._here(job, at_s, output_s)
         self._on_their_way.add(job.id)
         self.door.submit(here, at_s)
 
-    def _here(self, job: Job, at_s: float) -> Job:
-        """A job of another cluster as it is here, due when it is there."""
-        limit_s = None if job.limit_s is None else job.deadline_s - at_s
+    def _here(self, job: Job, at_s: float, output_s: float) -> Job:
+        """A job as it is here, due when its output has to leave."""
+        limit_s = None if job.limit_s is None else job.deadline_s - output_s - at_s
         return self.described[job.id]._replace(arrival_s=at_s, limit_s=limit_s)
 
     def admit(self, job: Job) -> str | None:
@@ -196,12 +197,13 @@ class AtCluster(ManagerDecorator):
 
 class MetaScheduler:
     """Asks its policy once for each job that is submitted. A job in several queues leaves the others when it
-    starts in one. `transfer_s` gives the seconds in which its data get from one cluster to another."""
+    starts in one. `transfers` gives the seconds in which the data of a job that is submitted at one cluster
+    get to another, and its output back."""
 
     def __init__(
-        self, clock: ports.Clock, policy: AnyPolicy, transfer_s: Callable[[Job, str, str], float]
+        self, clock: ports.Clock, policy: AnyPolicy, transfers: Callable[[Job, str, str], tuple[float, float]]
     ) -> None:
-        self.clock, self._policy, self.transfer_s = clock, policy, transfer_s
+        self.clock, self._policy, self.transfers = clock, policy, transfers
         self.clusters: list[AtCluster] = []
         self.asked_about: JobId | None = None
         """The job about which the policy is being asked."""
@@ -221,11 +223,12 @@ class MetaScheduler:
         found = sorted(answer.starts[0].nodes)
         chosen = self._queues[job.id] = [places[k] for k in found]
         for k in found:
-            if places[k] is not home:
-                places[k].send(job, now_s + problem.clusters[k].transfer_s)
-        if home in chosen:
+            if (late_s := problem.clusters[k].transfer_s) or places[k] is not home:
+                places[k].send(job, now_s + late_s, problem.clusters[k].output_s)
+        if home not in chosen:
+            home.door.move(job.id, f"sent to {', '.join(each.name for each in chosen)}")
+        elif not problem.clusters[places.index(home)].transfer_s:
             return home.admit(job)
-        home.door.move(job.id, f"sent to {', '.join(each.name for each in chosen)}")
         return None
 
     def refused(self, job: JobId, by: AtCluster, why: str) -> str | None:

@@ -12,8 +12,8 @@ from scheduler.model import Job, JobId
 from scheduler.testing.examination import Outline, st
 from scheduler.time_shared.forecast import Forecast
 
-Known = tuple[int, float, float, float, float]
-"""Of one cluster: its jobs, its load, the transfer time, and the predicted start and end."""
+Known = tuple[int, float, float, float, float, float]
+"""Of one cluster: its jobs, its load, the transfer times, and the predicted start and end."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ClustersOutline(Outline[ClustersProblem]):
     def build(self, first_id: int) -> ClustersProblem:
         job = Job(JobId(first_id), "class-0", self.now_s)
         states = [
-            ClusterState(f"cluster-{k}", k == self.home, *of[:3], partial(Forecast, job.id, *of[3:]))
+            ClusterState(f"cluster-{k}", k == self.home, *of[:4], partial(Forecast, job.id, *of[4:]))
             for k, of in enumerate(self.clusters)
         ]
         return ClustersProblem(self.now_s, job, states)
@@ -49,7 +49,7 @@ class ClustersOutline(Outline[ClustersProblem]):
 
 SECONDS = st.sampled_from([0.0, 0.0, 1.0, 60.0, 5000.0])  # with ties
 TIMES_S = st.sampled_from([2000.0, 2060.0, inf])
-CLUSTER = st.tuples(st.integers(0, 3), SECONDS, SECONDS, TIMES_S, TIMES_S)
+CLUSTER = st.tuples(st.integers(0, 3), SECONDS, SECONDS, SECONDS, TIMES_S, TIMES_S)
 
 
 @st.composite
@@ -61,5 +61,5 @@ def clusters_outlines(draw: st.DrawFn) -> ClustersOutline:
 
 def more_clusters() -> tuple[ClustersOutline, ...]:
     """Many jobs in a row, for more clusters than in the small problems."""
-    known = [(k % 7, 10.0 * k, 60.0, 1000.0 * k, 2000.0 * k) for k in range(40)]
+    known = [(k % 7, 10.0 * k, 60.0, 6.0, 1000.0 * k, 2000.0 * k) for k in range(40)]
     return tuple(ClustersOutline(10.0 * n, n, (*known[n:], *known[:n])) for n in range(40))

@@ -13,10 +13,8 @@ from sil.outcome.metrics import GPU_UTILISATION, OF_GPUS, PLAN_METRICS, UTILISAT
 from sil.settings.experiment_file import (
     Experiment,
     Files,
-    MemberTable,
     NodesTable,
     RunSettings,
-    TransfersTable,
     WorkloadTable,
     changed_keys,
     check_one_workload,
@@ -179,9 +177,6 @@ WITHOUT_EFFECT_ON_OBSERVED_JOBS = ("run_times", "nodes.time_limits")
 class Plan(RunSettings):
     """A plan, as in its file.
 
-    * `clusters`: Several clusters; then offers join them, and `schedulers` are what sends jobs to them today:
-      `home`, if nothing does.
-    * `transfers`: Between clusters.
     * `years`: For which running costs are added to the price.
     * `indifference`: Share of the first goal as it is today; smaller differences count as none.
     * `warm_up_jobs`: The first jobs, which are not measured because the site begins empty.
@@ -194,8 +189,6 @@ class Plan(RunSettings):
     history: HistoryTable | None = None
     log: PlanLogTable | None = None
     nodes: NodesTable = NodesTable()
-    clusters: tuple[MemberTable, ...] = ()
-    transfers: TransfersTable = TransfersTable()
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
     policies: tuple[PolicyTable, ...] = ()
@@ -358,7 +351,7 @@ class Plan(RunSettings):
     def experiment(self, notional: tuple[Any, ...], policy: Iterable[tuple[str, Files]] = ()) -> Experiment:
         """The experiment of this plan on a changed site, or under another policy. A history of jobs must have
         been read."""
-        names = [*RunSettings.model_fields, "name", "site", "nodes", "workload", "clusters", "transfers"]
+        names = [*RunSettings.model_fields, "name", "site", "nodes", "workload"]
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.workload is None and self.log is not None:
             settings["log"] = LogTable(**{key: getattr(self.log, key) for key in LogTable.model_fields})

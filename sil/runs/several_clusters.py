@@ -23,6 +23,7 @@ from sil.runs.hosting import Supervision
 from sil.runs.nodes_scenario import NodesScenario
 from sil.runs.scenario import NO_FILE, Mistakes, Scenario, scenario_of
 from sil.runs.simulation import RunKey, SiteModel, SiteRun
+from sil.runs.transfers import Transfers
 from sil.runs.under_test import Find, InProcess
 from sil.settings.experiment_file import Experiment, TransfersTable, WorkloadTable
 from sil.site.site_in_use import ResourceNames, SiteInUse, SiteSource
@@ -100,6 +101,10 @@ class SeveralClusters(Scenario):
         keys = ("cores", "gpus", "node_cores")
         return found | {key: sum((x[key] for x in models[1:]), models[0][key]) for key in keys}
 
+    @cached_property
+    def transfers(self) -> Transfers:
+        return Transfers(self.experiment.transfers, self.members)
+
     def site(self) -> SiteModel:
         raise NotImplementedError  # not reached: `_carry_out` makes the sites of the members
 
@@ -124,7 +129,7 @@ class SeveralClusters(Scenario):
         guard = Guard(clock, limits.decision_limit_s, decisions.extend)
         asking = Supervision(host, guard, self.streams.scheduler_seed, limits.ask_twice)
         policy = asking.scheduler(self.under_test(run.scheduler).require_in_process("a meta-scheduler"))
-        meta = MetaScheduler(clock, policy, self.experiment.transfers.transfer_s)
+        meta = MetaScheduler(clock, policy, self.transfers.seconds)
         runs, current = list[SiteRun](), 0
         with ExitStack() as stack:
             worlds = []
@@ -150,18 +155,20 @@ class SeveralClusters(Scenario):
         return _joined(run, runs, at)._replace(timings=timings_frame(decisions, run))
 
     def notes(self) -> Iterator[str]:
+        yield from self.transfers.notes()
         for name, member in self.members.items():
             yield from (f"cluster '{name}': {text}" for text in member.notes())
 
 
 def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]]) -> RunTables:
-    """The tables of all clusters, with machines numbered through, and facts in order of time; faults come
-    last. The resource of a run is its cluster; a job arrives where it is submitted, and predictions are of
-    those that run where they are made."""
+    """The tables of all clusters, with machines numbered through, and facts in order of time: of an instant
+    arrivals first, and faults last of all. The resource of a run is its cluster; a job arrives where it is
+    submitted, and predictions are of those that run where they are made."""
     first = [0, *accumulate(each.site.capacity.n_machines for each in runs)]
     event, each, tables = pl.col("event"), pl.element().struct, []
     for k, of in enumerate(runs):
-        is_here = (event != Fact.JOB_ARRIVED) | pl.col("job").is_in([*at[k]])
+        is_first = pl.struct("event", "job").is_first_distinct()  # its data may come later
+        is_here = (event != Fact.JOB_ARRIVED) | (pl.col("job").is_in([*at[k]]) & is_first)
         is_of_cluster = (pl.col("resource") < 0) | (event == Fact.JOB_MOVED)
         cluster = pl.lit(first[-1] + k, pl.Int32)
         intervals = pl.struct(each.field("first") + first[k], each.field("last") + first[k])
@@ -183,10 +190,11 @@ def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]
         tables.append(others)
     joined = RunTables(*map(pl.concat, zip(*tables, strict=True)))
     facts = joined.facts.filter((event != Fact.FAULT) | pl.col("message").is_first_distinct())
-    return joined._replace(facts=facts.sort(event == Fact.FAULT, "time_s", maintain_order=True))
+    in_order = (event == Fact.FAULT, "time_s", event != Fact.JOB_ARRIVED)  # a job starts elsewhere at once
+    return joined._replace(facts=facts.sort(*in_order, maintain_order=True))
 
 
-LEFT_OUT = {"description", "parallel_s", "parallel_commands", "preferred", "in_isolation"}
+LEFT_OUT = {"description", "parallel_s", "parallel_commands", "preferred", "in_isolation", "data"}
 """What is said of job classes and does not matter on nodes of partitions."""
 OF_ALL = ("machine_classes", "partitions", "site_resources", "job_classes")
 ALIKE = ("queues", "users", "only_listed_users")

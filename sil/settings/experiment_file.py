@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
-from scheduler.model import Job
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, GuardTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
@@ -21,8 +20,8 @@ from sil.settings.replays import Estimates, Expiry
 from sil.settings.time_shared_table import Factors, SharedNodesTable
 from site_db.files import toml_file
 from site_db.files.input_errors import InvalidFile
-from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
-from site_db.site_file.tables import QueueTable
+from site_db.files.toml_file import Count, MistakeAt, NotNegative, Period, Positive, Table
+from site_db.site_file.tables import DataTable, QueueTable
 
 Shares = dict[str, Positive]
 GridValue = int | float | str | tuple[str, ...]
@@ -124,6 +123,27 @@ class ExperienceTable(Table):
     learning: Literal["none", "run"] = "none"
 
 
+class MemberTable(Table):
+    """One of several clusters, with its own scheduler and users. What it does not state is as the experiment
+    has it; its `workload` is what is submitted there. A site may be in a database: `site.db#SITE`."""
+
+    name: str
+    scheduler: str
+    site: str | None = None
+    workload: WorkloadTable | None = None
+    shared_nodes: SharedNodesTable | None = None
+
+
+class TransfersTable(Table):
+    """How long the data of a job take from one cluster to another: `seconds` from one to the other, by their
+    names, and the megabytes at `bandwidth_mbit_per_s`: without, that of the interconnects that both have,
+    else 1 Gbit/s. The `data` of a job, by its class, are those of the site unless they are given here."""
+
+    seconds: dict[str, dict[str, NotNegative]] = Field(default_factory=dict)
+    data: dict[str, DataTable] = Field(default_factory=dict)
+    bandwidth_mbit_per_s: Positive | None = None
+
+
 class RunSettings(Table):
     """The settings of runs that experiments and plans have in common.
 
@@ -138,6 +158,9 @@ class RunSettings(Table):
     * `checkpoint_cost_s`: Time that a checkpoint takes, which lengthens run times and estimates.
     * `max_batch_requeue`: How often a job is requeued after runs that failed; then it is given up.
     * `bounded_slowdown_threshold_s`: Shorter run times count as this in bounded slowdowns.
+    * `clusters`: Several clusters; then `schedulers` are policies of the meta-scheduler over them; in a plan,
+      today's: `home`, if there is none.
+    * `transfers`: Between clusters.
     """
 
     seed: int = Field(default=1, ge=0, strict=True)
@@ -162,6 +185,26 @@ class RunSettings(Table):
     clock_jumps: tuple[ClockJumpTable, ...] = ()
     bounded_slowdown_threshold_s: Positive = 10.0
     guard: GuardTable = GuardTable()
+    clusters: tuple[MemberTable, ...] = ()
+    transfers: TransfersTable = TransfersTable()
+
+    @model_validator(mode="after")
+    def _names_clusters(self) -> Self:
+        names = [each.name for each in self.clusters]
+        for k, name in enumerate(names):
+            if name in names[:k]:
+                text = f"clusters have different names, not {', '.join(names)}"
+                raise MistakeAt(("clusters", k, "name"), text)
+        table, few = self.transfers, ", ".join(names) or "none"
+        named = [
+            ("seconds", *way) for a, of in table.seconds.items() for way in ((a,), *((a, b) for b in of))
+        ]
+        named += [("data", job_class, data.at) for job_class, data in table.data.items() if data.at]
+        for key, *place in named:
+            if place[-1] not in names:
+                text = f"transfers.{key}: '{place[-1]}' is no cluster; expected {few}"
+                raise MistakeAt(("transfers", key, *place), text)
+        return self
 
     @model_validator(mode="after")
     def _has_what_settings_apply_to(self) -> Self:
@@ -193,37 +236,10 @@ class NodesTable(Table):
     expiry: Expiry = Expiry.NEVER
 
 
-class MemberTable(Table):
-    """One of several clusters, with its own scheduler and users. What it does not state is as the experiment
-    has it; its `workload` is what is submitted there. A site may be in a database: `site.db#SITE`."""
-
-    name: str
-    scheduler: str
-    site: str | None = None
-    workload: WorkloadTable | None = None
-    shared_nodes: SharedNodesTable | None = None
-
-
-class TransfersTable(Table):
-    """How long the data of a job take from the cluster where it is submitted to another: `seconds` from one
-    to the other, by their names, and the `megabytes` of its class at `megabytes_per_s`: 1 Gbit/s."""
-
-    seconds: dict[str, dict[str, NotNegative]] = Field(default_factory=dict)
-    megabytes: dict[str, NotNegative] = Field(default_factory=dict)
-    megabytes_per_s: Positive = 125.0
-
-    def transfer_s(self, job: Job, origin: str, to: str) -> float:
-        """The seconds from one cluster to the same or another."""
-        moved_s = self.megabytes.get(job.job_class, 0.0) / self.megabytes_per_s
-        return 0.0 if origin == to else self.seconds.get(origin, {}).get(to, 0.0) + moved_s
-
-
 class Experiment(RunSettings):
     """An experiment, as in its file.
 
     * `notional`: What-if changes of the site.
-    * `clusters`: Several clusters; then `schedulers` are policies of the meta-scheduler over them.
-    * `transfers`: Between clusters.
     """
 
     name: str
@@ -237,14 +253,11 @@ class Experiment(RunSettings):
     shared_nodes: SharedNodesTable | None = None
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
-    clusters: tuple[MemberTable, ...] = ()
-    transfers: TransfersTable = TransfersTable()
     notional: tuple[Notional, ...] = ()
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
-        self._check_clusters()
         workloads = [each.workload or self.workload for each in self.clusters] or [self.workload]
         n_values = [len(values) for values in self.grid.values()]
         for workload in workloads:
@@ -255,7 +268,8 @@ class Experiment(RunSettings):
         if self.shared_nodes is not None and None in workloads:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         for key in self.grid.keys() & {"site", "shared_nodes.cluster"}:
-            raise ValueError(f"grid: the nodes are the same at all points; '{key}' cannot vary")
+            text = f"grid: the nodes are the same at all points; '{key}' cannot vary"
+            raise MistakeAt(("grid", key), text)
         for key, values in self.grid.items():
             for value in values:
                 self._with({key: value})
@@ -263,15 +277,6 @@ class Experiment(RunSettings):
         if doubled:
             raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
         return self
-
-    def _check_clusters(self) -> None:
-        """Raise ValueError for names that two clusters, or none, have."""
-        names = [each.name for each in self.clusters]
-        if len({*names}) < len(names):
-            raise ValueError(f"clusters have different names, not {', '.join(names)}")
-        for name in (name for origin, to in self.transfers.seconds.items() for name in (origin, *to)):
-            if name not in names:
-                raise ValueError(f"transfers.seconds: '{name}' is no cluster; expected {', '.join(names)}")
 
     def of_cluster(self, k: int) -> Experiment:
         """The k-th cluster as an experiment of its own."""
@@ -308,13 +313,13 @@ class Experiment(RunSettings):
             for part in path:
                 table = table.get(part) if isinstance(table, dict) else None  # type: ignore[assignment]
             if not isinstance(table, dict) or last not in table:
-                raise ValueError(f"grid: '{key}' is not a setting that can vary")
+                raise MistakeAt(("grid", key), f"grid: '{key}' is not a setting that can vary")
             table[last] = value
         try:
             return Experiment.model_validate(data)
         except ValidationError as error:
             _, sentence = toml_file.mistakes(error, data, Experiment)[0]
-            raise ValueError(f"grid: {sentence}") from None
+            raise MistakeAt(("grid", *settings), f"grid: {sentence}") from None
 
     def canonical(self) -> str:
         """The experiment as text that is equal for equal experiments."""

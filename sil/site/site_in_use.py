@@ -40,6 +40,7 @@ from site_db.estimation import Cell, SiteLayout
 from site_db.exchange import copy_site
 from site_db.experience import Expect, KnownError, MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
+from site_db.jobs.past import with_recorded_data
 from site_db.site_file import importing, validation
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.importing import SiteConflict
@@ -245,11 +246,12 @@ class SiteSource:
             statistics = history.statistics(session, as_of)
             file, (given, *others) = reader.as_file(), self._given_at_points()
             errors: tuple[KnownError, ...] = ()
-            # Only predictions for time-shared nodes have errors, and only a database stores them.
-            if self._origin is not None and self._experiment.shared_nodes is not None:
+            if self._origin is not None:
                 with store.reading(self._origin) as origin:
                     site_id, names = find_site(origin, self.name).id, self._experiment.schedulers
-                    errors = tuple(errors_under(origin, site_id, names, as_of))
+                    file = with_recorded_data(origin, site_id, file)
+                    if self._experiment.shared_nodes is not None:  # only predictions for these have errors
+                        errors = tuple(errors_under(origin, site_id, names, as_of))
             uncertainty: dict[tuple[str, str], float] = {}
             if changed is not None:
                 uncertainty = estimation_uncertainty(history.layout, statistics, changed.new_classes)

@@ -151,6 +151,14 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class MistakeAt(ValueError):
+    """A mistake at a place in the table that is validated; the sentence names the key."""
+
+    def __init__(self, place: Location, sentence: str) -> None:
+        super().__init__(sentence)
+        self.place = place
+
+
 Positive = Annotated[float, Field(gt=0, lt=MAX_VALUE, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MAX_VALUE, strict=True)]
 Period = Annotated[float, Field(ge=1e-3, lt=MAX_VALUE, strict=True)]
@@ -239,7 +247,7 @@ def _place(error: ErrorDetails, data: Any) -> Location:
         return (*place, error["loc"][-1])
     if error["type"].startswith("union_tag"):
         return (*place, error["ctx"]["discriminator"].strip("'"))
-    return place
+    return (*place, *getattr(error.get("ctx", {}).get("error"), "place", ()))
 
 
 def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel]) -> str:
@@ -255,8 +263,8 @@ def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel
     if error["type"] in ("missing", "union_tag_not_found"):
         return f"the key '{name}' is missing"
     if error["type"] == "value_error":
-        message = error["msg"].removeprefix("Value error, ")
-        return f"{name}: {message}" if name else message
+        message, cause = error["msg"].removeprefix("Value error, "), error["ctx"]["error"]
+        return message if isinstance(cause, MistakeAt) or not name else f"{name}: {message}"
     value = error["input"][place[-1]] if error["type"] == "union_tag_invalid" else error["input"]
     expected = dict.fromkeys(_expectation(error, name) for error in errors)
     return f"{name} = {_as_toml(value)}: expected {', or '.join(expected)}"

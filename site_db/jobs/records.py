@@ -25,6 +25,7 @@ Number = Annotated[int, _Plain, Field(ge=0, lt=2**31)]
 WholeNumber = Annotated[int, _Plain, Field(ge=1, lt=2**31)]
 Time = Annotated[float, _Plain, Field(ge=0, lt=MAX_VALUE)]
 Duration = Annotated[float, _Plain, Field(gt=0, lt=MAX_VALUE)]
+Megabytes = Time
 
 
 class SourceKind(StrEnum):
@@ -96,7 +97,7 @@ class JobRecord:
     A job that is DONE has a completed run on `resource` (a machine, or `members` machines of a cluster, None:
     all), or on an unknown machine of `machine_class`. Times are on the clock of the source: Unix seconds, or
     simulated seconds of a testbed. `expected_s` is the run-time estimate at the start, `time_limit_s` the
-    user's request.
+    user's request. Its data are `data_at` a cluster (empty: where it was submitted), if their size is known.
     """
 
     __pydantic_config__ = ConfigDict(alias_generator=lambda name: COLUMNS.get(name, name))
@@ -119,6 +120,9 @@ class JobRecord:
     machine_class: str | None = None
     account: str = ""
     qos: str = ""
+    input_mb: Megabytes | None = None
+    output_mb: Megabytes | None = None
+    data_at: str = ""
     predicted: tuple[PredictedTurnaround, ...] = ()
 
     @property

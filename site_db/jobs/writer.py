@@ -161,14 +161,17 @@ class JobWriter:
         recorded = site.jobs_recorded
         taken = update(site).where(site.id == self._site_id).values(jobs_recorded=recorded + len(jobs))
         last = session.execute(taken.returning(recorded)).scalar_one()
-        predicted = []
+        predicted, data = [], []
         for serial, job, row in zip(range(last - len(jobs) + 1, last + 1), jobs, rows, strict=True):
             row["serial"] = serial
             predicted += [(self._site_id, serial, *one) for one in _predictions(job)]
+            if (job.input_mb, job.output_mb) != (None, None):
+                data.append((self._site_id, serial, job.input_mb or 0.0, job.output_mb or 0.0, job.data_at))
         insert_rows(session, schema.JobRow, rows)
         predicted.sort(key=lambda one: one[_PREDICTION.index("quantity")])
         of_jobs = [dict(zip(_PREDICTION, one, strict=True)) for one in predicted]
         insert_rows(session, schema.PredictionRow, of_jobs)
+        insert_rows(session, schema.JobDataRow, [dict(zip(_DATA, one, strict=True)) for one in data])
         submitted = Counter((users[job.user], job.queue) for job in jobs)
         add_to_rows(session, schema.UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
@@ -261,6 +264,7 @@ _OF_A_RUN = (
     *("started_unix_s", "user_id", "queue", "size"),
 )
 """The columns that a job and its run have in common."""
+_DATA = ("site_id", "job_serial", "input_mb", "output_mb", "at")
 _PREDICTION = (
     *("site_id", "job_serial", "quantity", "made_unix_s", "predicted_s", "actual_s"),
     *("predictor", "low_s", "high_s", "waiting", "jobs_there", "grounds"),

@@ -14,7 +14,7 @@ from sqlalchemy.engine.mock import MockConnection
 from site_db.schema import Base
 from site_db.schema.resources import use_options_of_postgresql
 
-OLDEST = HEAD = "0005"
+OLDEST, HEAD = "0005", "0006"
 """The oldest version that can be upgraded, and the latest one. Those before were never released."""
 
 _VERSION = sa.Table(

@@ -10,6 +10,7 @@ from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.resources import (
     ON_POSTGRESQL,
     Base,
+    DataColumns,
     exactly_one,
     members_of_clusters,
     one_of,
@@ -78,6 +79,19 @@ class JobRow(Base):
     """The time limit that the user requested."""
     run_number: Mapped[int | None]
     """The number of its completed run in the history, which may be pruned before the job is."""
+
+
+class JobDataRow(DataColumns, Base):
+    """The data of a job, where its source has them."""
+
+    __tablename__ = "job_data"
+    __table_args__ = (
+        ForeignKeyConstraint(["site_id", "job_serial"], ["job.site_id", "job.serial"], ondelete="CASCADE"),
+        {"sqlite_with_rowid": False},
+    )
+
+    site_id: Mapped[int] = mapped_column(primary_key=True)
+    job_serial: Mapped[int] = mapped_column(primary_key=True)
 
 
 class PredictionRow(Base):

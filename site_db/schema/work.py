@@ -9,6 +9,7 @@ from site_db.files.fields import Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.resources import (
     Base,
+    DataColumns,
     OfSite,
     Share,
     exactly_one,
@@ -30,6 +31,14 @@ class JobClassRow(OfSite, Base):
     description: Mapped[str] = mapped_column(default="")
     size: Mapped[str] = mapped_column(default="")
     network_mbit_per_s: Mapped[NotNegative | None]
+
+
+class JobClassDataRow(DataColumns, Base):
+    """The data of each job of a class, as the site's staff states them."""
+
+    __tablename__ = "job_class_data"
+
+    job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
 
 
 class AllowedPlaceRow(Base):

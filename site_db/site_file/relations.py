@@ -217,6 +217,7 @@ KINDS: Mapping[str, EntityKind] = {
                 is_ordered=False,
             ),
             _tables("request", schema.RequestRow, tables.RequestTable, most=1),
+            _tables("data", schema.JobClassDataRow, tables.DataTable, most=1),
         ),
     ),
     "queues": EntityKind(

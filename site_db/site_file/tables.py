@@ -202,11 +202,21 @@ def _is_positive(number: Any, less_than: float) -> bool:
     return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 < number < less_than
 
 
+class DataTable(Table):
+    """The megabytes that a job reads and writes, and the cluster where they are `at`; without, where the job
+    is submitted."""
+
+    input_mb: NotNegative = 0.0
+    output_mb: NotNegative = 0.0
+    at: Text = ""
+
+
 class JobClassTable(Table):
     """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
     command line; and on time-shared nodes with the numbers of tasks that were measured in isolation. `size`
     names the parameter on which its time depends. On nodes, its jobs `request` parts of them (one core if
-    the key is absent), and `sequential_s` is their run time on nodes of a class."""
+    the key is absent), and `sequential_s` is their run time on nodes of a class. With several clusters,
+    their `data` follow them."""
 
     name: Name
     description: Text = ""
@@ -219,6 +229,7 @@ class JobClassTable(Table):
     preferred: Names = ()
     in_isolation: tuple[InIsolationTable, ...] = ()
     request: RequestTable | None = None
+    data: DataTable | None = None
 
 
 class QueueTable(Table):

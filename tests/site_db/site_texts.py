@@ -173,6 +173,11 @@ fast = "flow {size}"
 [job_classes.parallel_commands]
 quad = "mpirun flow"
 
+[job_classes.data]
+input_mb = 5000.5
+output_mb = 20
+at = "archive"
+
 [[job_classes.in_isolation]]
 tasks = 4
 exe_s = 5

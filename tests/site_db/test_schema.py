@@ -99,6 +99,7 @@ A_REQUEST = {
     "partitions": [],
     "exclusive": False,
 }
+DATA = {"input_mb": 5.0, "output_mb": 0.0, "at": "west"}
 ALONE = {"job_class_id": 2, "tasks": 2, "exe_s": 10.0, "cpu": 0.5, "memory_mb": 64.0}
 
 # The first row of each table in the small site has id 1: job class "short" may run on machine classes 1 and 2
@@ -122,7 +123,10 @@ PRESENT: list[tuple[str, Values]] = [
     ("partition_node", {"partition_id": 1, "machine_id": 1}),
     ("request", {**A_REQUEST, "job_class_id": 1}),
     ("job", {**A_JOB, "serial": 1, "machine_id": 1}),
+    ("job", {**A_JOB, "serial": 2}),
     ("prediction", A_PREDICTION),
+    ("job_data", {"site_id": 1, "job_serial": 1, **DATA}),
+    ("job_class_data", {"job_class_id": 1, **DATA}),
     ("social_contract", {**A_CONTRACT, "cluster_id": 1}),
     ("characterisation", {**ALONE, "job_class_id": 1}),
     ("execution_history", {**A_RUN, "number": 1, "job_class_id": 1, "machine_class_id": 1, "machine_id": 1}),
@@ -177,6 +181,8 @@ GOOD: list[tuple[str, Values]] = [
     *(("source", {**A_SOURCE, "kind": kind, "key": kind}) for kind in ("file", "sacct", "swf", "testbed")),
     *(("job", {**A_JOB, "state": state}) for state in ("waiting", "running", "done", "failed", "refused")),
     ("job", {**A_JOB, "size": 1.0, "preemptions": 0, "cluster_id": 1}),
+    ("job_data", {"site_id": 1, "job_serial": 2, **DATA}),
+    ("job_class_data", {"job_class_id": 2, **DATA}),
     ("prediction", {**A_PREDICTION, "low_s": 2.0, "high_s": 2.0, "actual_s": 0.0}),
     ("prediction", {**A_PREDICTION, "quantity": "turnaround", "waiting": True, "jobs_there": 0}),
     ("prediction", {**A_PREDICTION, "low_s": 0.5, "high_s": 1.5}),
@@ -239,6 +245,7 @@ OF_ONE_VALUE = {
     "recording": "recorder_not_empty batches_positive",
     "job": "state_known size_positive preemptions_not_negative serial_positive time_limit_s_positive",
     "prediction": "quantity_known predicted_s_not_negative actual_s_not_negative jobs_there_not_negative",
+    **dict.fromkeys(("job_data", "job_class_data"), "input_mb_not_negative output_mb_not_negative"),
     "social_contract": "share_is_a_share most_jobs_positive most_cpu_positive",
     "characterisation": "tasks_positive exe_s_positive cpu_is_a_share memory_mb_not_negative",
     "execution_history": "number_positive run_time_s_positive size_positive",
@@ -318,7 +325,8 @@ KEYS = {
     "cluster_id machine_id": "cluster_member*",
     "cluster_id interconnect_id": "cluster_interconnect*",
     "cluster_id": "social_contract*",
-    "job_class_id": "request*",
+    "site_id job_serial": "job_data*",
+    "job_class_id": "request* job_class_data*",
     "job_class_id tasks": "characterisation*",
     "job_class_id machine_class_id": "allowed_place execution_statistics preference*",
     "job_class_id cluster_id": "allowed_place",
@@ -550,7 +558,7 @@ def test_deleting_a_machine_deletes_its_statistics_and_leaves_its_runs_to_its_cl
     run, statistics = ExecutionHistoryRow, ExecutionStatisticsRow
     history = select(run.number, run.machine_class_id, run.machine_id, run.cluster_id).order_by(run.number)
     assert session.execute(history).all() == [(1, 1, None, None), (2, None, None, 2)]
-    assert session.scalars(select(JobRow.machine_id)).all() == [None]
+    assert session.scalars(select(JobRow.machine_id).distinct()).all() == [None]
     places = select(statistics.machine_class_id, statistics.machine_id, statistics.cluster_id)
     assert session.execute(places.order_by(statistics.id)).all() == [(1, None, None), (None, None, 2)]
     assert (count(session, MachineStateRow), count(session, MachineInterconnectRow)) == (0, 0)

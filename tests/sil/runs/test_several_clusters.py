@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +28,10 @@ from sil.runs.under_test import among
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
+from site_db import store
+from site_db.jobs.records import LIVE, JobRecord, JobState
+from site_db.jobs.writer import JobWriter
+from site_db.site_file import importing
 
 SITE = """
 name = "node"
@@ -321,6 +327,17 @@ def test_a_job_runs_once_whatever_requests_are_redundant(
     assert told.startswith(f"job {moved['job'][0]} leaves the queue of ")
 
 
+def test_a_job_that_starts_elsewhere_at_once_has_arrived_before(made: Callable[..., Scenario]) -> None:
+    scenario = made(["round_robin"], cores=4, workload={"jobs": 4, "mix": {"small": 1.0}})
+    facts = scenario.run(RunKey(0, 0, "round_robin")).facts.with_row_index()
+    place = {
+        fact: dict(facts.filter(pl.col("event") == fact).select("job", "index").iter_rows())
+        for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED)
+    }
+    assert set(place[Fact.RUN_STARTED]) == {*range(8)}
+    assert [n for n, at in place[Fact.RUN_STARTED].items() if at < place[Fact.JOB_ARRIVED][n]] == []
+
+
 def test_policies_differ_in_what_moves_and_runs_are_repeatable(
     made: Callable[..., Scenario],
 ) -> None:
@@ -426,12 +443,112 @@ def test_what_does_not_fit_several_clusters_is_said_with_its_place(made: Callabl
         made(["ranked(cost=price)"])
 
 
-def test_data_follow_a_job_by_its_class_and_the_bandwidth(made: Callable[..., Scenario]) -> None:
-    transfers = {"seconds": {"a": {"b": 2}}, "megabytes": {"small": 1000}, "megabytes_per_s": 100}
-    table = Experiment.model_validate(
-        {"name": "x", "site": "s", "schedulers": ["home"], "workload": {"jobs": 1}, "transfers": transfers,
-         "clusters": [{"name": n, "scheduler": "fcfs"} for n in "ab"]}
-    ).transfers  # fmt: skip
-    job = next(iter(made(["home"]).members.values())).jobs()[0]  # type: ignore[attr-defined]
-    times_s = {way: table.transfer_s(job, *way) for way in ("aa", "ab", "ba")}
-    assert times_s == {"aa": 0.0, "ab": 12.0, "ba": 10.0}
+LINES = """
+[[interconnects]]
+name = "wan"
+bandwidth_mbit_per_s = {speed}
+latency_us = 500_000
+[[interconnects]]
+name = "{own}"
+bandwidth_mbit_per_s = 100_000
+[[clusters]]
+name = "nodes"
+members = ["n1"]
+interconnects = ["wan", "{own}"]
+"""
+
+
+@pytest.fixture
+def connected(tmp_path: Path) -> Callable[..., Scenario]:
+    """Makes scenarios of clusters "a" and "b", whose sites have a line in common, and state where jobs of the
+    class "small" have their data."""
+
+    def make(data: str, policy: str = "home", **others: Any) -> Scenario:
+        for own, speed in (("a", 800), ("b", 400)):
+            site = SITE.format(cores=1).replace('name = "small"', f'name = "small"\ndata = {data}')
+            (tmp_path / f"{own}.toml").write_text(site + LINES.format(own=own, speed=speed))
+        experiment = Experiment.model_validate(
+            {
+                "name": "connected", "site": "a.toml", "schedulers": [policy],
+                "clusters": [{"name": n, "scheduler": "fcfs", "site": f"{n}.toml"} for n in "ab"],
+                "workload": {"jobs": 1, "mix": {"small": 1}},
+                **others,
+            }
+        )  # fmt: skip
+        return scenario_of(experiment, SiteSource(experiment, tmp_path, None).snapshot(tmp_path / "site.db"))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("data", "transfers", "input_s", "output_s"),
+    [
+        # 1,000 MB at the slower end of the line that both have, 400 Mbit/s, after half a second
+        ("{ input_mb = 1000 }", {}, (0, 20.5, 20.5), (0, 0, 0)),
+        ("{ input_mb = 1000, output_mb = 50 }", {}, (0, 20.5, 20.5), (0, 1.5, 1.5)),
+        # they are at "b", whoever submits the job
+        ("{ input_mb = 1000, output_mb = 50, at = 'b' }", {}, (20.5, 0, 20.5), (1.5, 0, 1.5)),
+        ("{ input_mb = 1000, at = 'tapes' }", {}, (0, 20.5, 20.5), (0, 0, 0)),
+        ("{ input_mb = 1000 }", {"seconds": {"a": {"b": 2}}}, (0, 22.5, 20.5), (0, 0, 0)),
+        ("{ output_mb = 0 }", {"seconds": {"a": {"b": 2}}}, (0, 2, 0), (0, 0, 0)),
+        # what the experiment states comes first
+        ("{ input_mb = 1000 }", {"bandwidth_mbit_per_s": 80}, (0, 100, 100), (0, 0, 0)),
+        ("{ at = 'b' }", {"data": {"small": {"input_mb": 100}}}, (0, 2.5, 2.5), (0, 0, 0)),
+    ],
+)
+def test_data_follow_a_job_over_the_line_that_two_clusters_have_in_common(
+    connected: Callable[..., Scenario], data: str, transfers: dict[str, Any],
+    input_s: tuple[float, ...], output_s: tuple[float, ...],
+) -> None:  # fmt: skip
+    """From "a" to itself and to "b", and from "b" to "a"."""
+    scenario: Any = connected(data, transfers=transfers)
+    job = scenario.arriving()[0][0]
+    found = zip(*(scenario.transfers.seconds(job, *way) for way in ("aa", "ab", "ba")), strict=True)
+    assert [*found] == [pytest.approx(input_s), pytest.approx(output_s)]
+    notes = [note for note in scenario.notes() if "tapes" in note]
+    assert len(notes) == ("tapes" in data)
+
+
+def test_of_a_site_in_a_database_the_data_of_jobs_are_those_that_were_recorded(
+    connected: Callable[..., Scenario], tmp_path: Path
+) -> None:
+    connected("{}")
+    site = importing.read_site_file(tmp_path / "a.toml")
+    engine = store.create(store.parse_address(str(tmp_path / "lab.db")))
+    with store.changing(engine) as session:
+        unknown = tuple(each.model_copy(update={"data": None}) for each in site.job_classes)
+        importing.put_site(session, site.model_copy(update={"job_classes": unknown}))
+        job = JobRecord("1", "small", "ann", "day", JobState.DONE, 0.0, "n1", None, 0.0, 9.0, input_mb=1000.0)
+        JobWriter(session, site.name).add(session, LIVE, [replace(job, data_at="b")])
+    engine.dispose()
+    clusters = [{"name": n, "scheduler": "fcfs", "site": "lab.db"} for n in "ab"]
+    scenario: Any = connected("{}", clusters=clusters)
+    job = scenario.arriving()[0][0]
+    assert [scenario.transfers.seconds(job, *way)[0] for way in ("aa", "ab")] == [
+        0.08,
+        0.0,
+    ]  # by the better line
+
+
+def test_without_a_line_in_common_data_take_one_gigabit_per_second(made: Callable[..., Scenario]) -> None:
+    scenario: Any = made(["home"], transfers={"data": {"small": {"input_mb": 1000}}})
+    assert scenario.transfers.seconds(scenario.arriving()[0][0], "a", "b") == (8.0, 0.0)
+
+
+def test_a_job_waits_at_home_for_data_that_are_elsewhere(connected: Callable[..., Scenario]) -> None:
+    scenario = connected("{ input_mb = 1000, at = 'b' }")
+    waits_s = {job.home: job.start_s - job.submitted_s for job in ran(scenario, "home").values()}
+    assert waits_s == pytest.approx({"a": 20.5, "b": 0.0})
+    facts = scenario.run(RunKey(0, 0, "home")).facts
+    assert not len(facts.filter(pl.col("event") == Fact.JOB_MOVED)), "it is in no other queue meanwhile"
+
+
+@pytest.mark.parametrize(("output_mb", "leave"), [(10, True), (50_000, False)])
+def test_jobs_leave_a_busy_cluster_unless_their_output_takes_longer_than_the_wait(
+    connected: Callable[..., Scenario], output_mb: int, leave: bool
+) -> None:
+    """Of ten jobs at once, the last waits for 900 s by their limits; 50 GB take 1,000 s back."""
+    data, jobs = f"{{ output_mb = {output_mb} }}", {"jobs": 10, "mix": {"small": 1}}
+    scenario = connected(data, "shortest_turnaround", workload=jobs)
+    busy = {job.cluster for job in ran(scenario, "shortest_turnaround").values() if job.home == "a"}
+    assert busy == ({"a", "b"} if leave else {"a"})

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import tiny_experiment
 from tests.commands import sil, the_sentence
 
+CLUSTERS = "[[clusters]]\nname = 'a'\nscheduler = 'fcfs'\n"
 MEANS = "mean_time_between_failures_s = 100\nmean_time_to_repair_s = 1\n"
 
 
@@ -26,10 +27,24 @@ MEANS = "mean_time_between_failures_s = 100\nmean_time_to_repair_s = 1\n"
         ("[[outages]]\nfrom_s = 5\nto_s = 7", "either a machine or an interconnect"),
         ('arrivals = { kind = "poisson", jobs_per_quantum = -4 }', "jobs_per_quantum = -4: "),
         ('arrivals = { kind = "poison" }', "'poisson'"),
-        ('[grid]\n"workload.jbos" = [1]', "'workload.jbos' is not a setting that can vary"),
+        ('[grid]\n"workload.jbos" = [1]', "line 12: grid: 'workload.jbos' is not a setting that can vary"),
         (
             '[grid]\n"workload.jobs" = [1, -3]',
-            ("grid: workload.jobs = -3: expected a number greater than or equal to 1"),
+            "line 12: grid: workload.jobs = -3: expected a number greater than or equal to 1",
+        ),
+        ('[grid]\nsite = ["a", "b"]', "line 12: grid: the nodes are the same at all points; 'site' cannot"),
+        # several clusters
+        (
+            f"{CLUSTERS}[[clusters]]\nname = 'a'\nscheduler = 'fcfs'",
+            "line 15: clusters have different names, ",
+        ),
+        (
+            f"{CLUSTERS}[transfers]\nseconds = {{ b = {{ a = 1 }} }}",
+            "line 15: transfers.seconds: 'b' is no cl",
+        ),
+        (
+            f"{CLUSTERS}[transfers.data]\nshort = {{ at = 'b' }}",
+            "line 15: transfers.data: 'b' is no cluster; ",
         ),
         ('[grid]\n"workload.jobs" = []', "grid.workload.jobs"),
         ("jobs = 3", "not valid TOML"),

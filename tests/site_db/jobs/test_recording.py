@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy.orm import Session
 
 from site_db.files.input_errors import InvalidFile
 from site_db.jobs import recording
+from site_db.jobs.past import with_recorded_data
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from tests.site_db.site_texts import after_path
+from site_db.jobs.writer import JobWriter
+from site_db.site_file.tables import DataTable
+from site_db.sites import SiteReader
+from tests.site_db.site_texts import a_run, after_path, record
 
 NOW_S = 1.8e9
 
@@ -22,12 +27,30 @@ def test_a_written_file_round_trips(tmp_path: Path) -> None:
     done = JobRecord("3", "short", "ann", "day", JobState.DONE, 1.0, "f1", 1, 2.0, 3.0, expected_s=9.0)
     refused = JobRecord("4", "long", "bob", "night", JobState.REFUSED, 3.0, reason="no, not today")
     sized = JobRecord(
-        "5", "wide", "bob", "night", JobState.DONE, 3.0, "mixed", 2, 4.0, 0.1 + 0.2, 7.0, "ann", 9.9, 2
-    )
+        "5", "wide", "bob", "night", JobState.DONE, 3.0, "mixed", 2, 4.0, 0.1 + 0.2, 7.0, "ann", 9.9, 2,
+        input_mb=0.5, data_at="archive",
+    )  # fmt: skip
     batches = [(TRIAL, [done, done]), (Source(SourceKind.LIVE, "live"), [refused, sized])]
     path = tmp_path / "jobs.csv"
     recording.write(path, batches)
     assert recording.read(path, NOW_S) == batches
+
+
+def test_the_data_of_a_job_class_are_those_of_recorded_jobs_unless_the_site_states_them(
+    session: Session,
+) -> None:
+    """At the place of most jobs; a job without sizes says nothing, and one that was simulated neither."""
+    data = [(100.0, 7.0, ""), (30.0, None, "archive"), (50.0, 4.0, "archive"), (None, None, "tapes")]
+    record(session, *(a_run("f1", input_mb=read, output_mb=made, data_at=at) for read, made, at in data))
+    JobWriter(session, "small").add(session, TRIAL, [a_run("f1", input_mb=9e9)] * 3)
+    there = SiteReader(session, "small")
+    file = with_recorded_data(session, there.site.id, there.as_file())
+    short, *others = [job_class.data for job_class in file.job_classes]
+    assert short == DataTable(input_mb=40.0, output_mb=2.0, at="archive")
+    assert others == [None, None]
+    stated = {"job_classes": (file.job_classes[0].model_copy(update={"data": DataTable(input_mb=1.0)}),)}
+    found = with_recorded_data(session, there.site.id, file.model_copy(update=stated))
+    assert found.job_classes[0].data == DataTable(input_mb=1.0)
 
 
 def test_four_columns_suffice_and_the_file_is_the_source(tmp_path: Path) -> None:
@@ -63,6 +86,10 @@ HEADER = "job_class,resource,started_unix_s,run_time_s"
         (f"{HEADER}\nshort,f1,1700000000000,1\n", "which is in the future"),
         (f"{HEADER}\nshort,f1,0,1e15\n", 'line 2: run_time_s = "1e15": expected a number less than'),
         (f"{HEADER},members\nshort,f1,0,1,0\n", 'line 2: members = "0": expected a number greater than'),
+        (
+            f"{HEADER},input_mb\nshort,f1,0,1,-1\n",
+            'line 2: input_mb = "-1": expected a number greater than or',
+        ),
         (f"{HEADER},preemptions\nshort,f1,0,1,{2**40}\n", 'line 2: preemptions = "1099511627776"'),
         (f"{HEADER},source_key,source_kind\nshort,f1,0,1,k,rumour\n", 'line 2: source_kind = "rumour"'),
         (f"{HEADER},source_key,source_point\nshort,f1,0,1,k,one\n", 'line 2: source_point = "one"'),

@@ -583,14 +583,14 @@ def with_floats(text: str, *keys: str) -> str:
 
 
 def test_a_site_is_written_with_folded_ranges_in_one_order_and_without_default_values(tmp_path: Path) -> None:
-    keys = "memory_mb", "rating", "bandwidth_mbit_per_s", "latency_us", "fast", "quad", "exe_s"
+    keys = "memory_mb", "rating", "bandwidth_mbit_per_s", "latency_us", "fast", "quad", "exe_s", "output_mb"
     text = with_floats(FULL, *keys)
     text = changed('["sci", "lan"]', '["lan", "sci"]', text)
     text = changed('["f04", "f[01-03]"]', '["f[01-04]"]', text)
     text = changed('["night", "day"]', '["day", "night"]', text)
     _, *tables = re.split(r"^# .*\n|\n\n", text)
     # Measurements come before times, by tasks, and rights are in order of users.
-    order = [*range(11), 16, 15, *range(11, 15), 17, 18, 19, 21, 20, 22, 23]
+    order = [*range(11), 17, 16, *range(11, 16), 18, 19, 20, 22, 21, 23, 24]
     assert importing.site_text(read(FULL, tmp_path)) == "\n\n".join(tables[k] for k in order)
 
 
