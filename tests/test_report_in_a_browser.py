@@ -20,6 +20,7 @@ from sil.experiment.run import REPORT, Definition, SiteChoice, run_experiment
 from sil.outcome.jobs import JOBS, read_whole_jobs_csv
 from sil.report import schedule_chart as chart
 from sil.report.analysis import ALL_JOBS
+from sil.report.page import Page, PageTable, Part, Section, write_page
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings import experiment_file
@@ -71,6 +72,34 @@ def test_a_grid_report_has_all_its_charts_and_no_console_error(
     text = driver.find_element("tag name", "body").text
     for expected in ("Number of jobs: 3, 6, 9, 12", "sjs, pjs, olb", "seed 7", "Mean turnaround", "Schedule"):
         assert expected in text
+
+
+def test_options_of_a_plan_with_three_goals_are_as_wide_as_the_page(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """Their last column was cut. What cannot be divided, like the limits of an interval, stays on a line."""
+    goals = [f"Mean waiting time of jobs{where} (s)" for where in ("", " from east", " from west")]
+    better = ["better by (s)", "better by (%)", "better by (s) per 1,000 of price"]
+    head = [
+        "",
+        "rank",
+        "option",
+        "price",
+        goals[0],
+        *better,
+        *goals[1:],
+        "compared with today",
+        "replications",
+    ]
+    row = ["A", "3 to 4", "meta-scheduler by predicted start", "90,000", "0.6691", "1,057 [-3,030, 5,138]"]
+    row += ["+98.8 [-740.4, +100.0]", "0.64 [0.04, 1.54]", "0.7467", "0.4379", "unsettled", "1,024"]
+    table = Part(table=PageTable(head, [row], "options"))
+    write_page(tmp_path / "plan.html", Page("A plan", sections=[Section("Options", parts=[table])]))
+    browser.show(driver, tmp_path / "plan.html")
+    region = driver.find_element("css selector", "[aria-label=Options]")
+    width, room = (int(region.get_property(of) or 0) for of in ("scrollWidth", "clientWidth"))
+    assert width <= room, f"{width - room} of {width} px are cut"
+    assert "[-740.4,\u00a0+100.0]" in (region.get_property("textContent") or "")
 
 
 def test_the_gantt_chart_has_a_framed_bar_for_each_parallel_run(

@@ -72,10 +72,10 @@ class GoalTable(Table):
     def label(self) -> str:
         """The label for people, with the unit."""
         metric = PLAN_METRICS[self.metric]
-        of = f" of {self.job_class}" if self.job_class else ""
+        of = f" of {self.job_class}" if self.job_class else " of jobs" if self.cluster else ""
         where = f" in queue {self.queue}" if self.queue else ""
         where += f" in partition {self.partition}" if self.partition else ""
-        where += f" submitted at {self.cluster}" if self.cluster else ""
+        where += f" from {self.cluster}" if self.cluster else ""
         return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 

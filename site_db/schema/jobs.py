@@ -10,7 +10,6 @@ from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.resources import (
     ON_POSTGRESQL,
     Base,
-    DataColumns,
     exactly_one,
     members_of_clusters,
     one_of,
@@ -81,8 +80,8 @@ class JobRow(Base):
     """The number of its completed run in the history, which may be pruned before the job is."""
 
 
-class JobDataRow(DataColumns, Base):
-    """The data of a job, where its source has them."""
+class JobDataRow(Base):
+    """The data of a job, where its source has them, as of a job class."""
 
     __tablename__ = "job_data"
     __table_args__ = (
@@ -92,6 +91,9 @@ class JobDataRow(DataColumns, Base):
 
     site_id: Mapped[int] = mapped_column(primary_key=True)
     job_serial: Mapped[int] = mapped_column(primary_key=True)
+    input_mb: Mapped[NotNegative]
+    output_mb: Mapped[NotNegative]
+    at: Mapped[str]
 
 
 class PredictionRow(Base):

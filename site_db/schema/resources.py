@@ -150,15 +150,6 @@ class SiteRow(Base):
     version: Mapped[Whole] = mapped_column(default=0)
 
 
-class DataColumns:
-    """The megabytes that a job reads and writes, and the cluster where they are; empty: where the job is
-    submitted."""
-
-    input_mb: Mapped[NotNegative]
-    output_mb: Mapped[NotNegative]
-    at: Mapped[str]
-
-
 class OfSite:
     """A named row of a site, at a position in the order of the site file."""
 

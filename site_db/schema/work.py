@@ -9,7 +9,6 @@ from site_db.files.fields import Megabytes, Name, Whole, WholeNumber
 from site_db.files.toml_file import NotNegative, Positive
 from site_db.schema.resources import (
     Base,
-    DataColumns,
     OfSite,
     Share,
     exactly_one,
@@ -33,12 +32,10 @@ class JobClassRow(OfSite, Base):
     network_mbit_per_s: Mapped[NotNegative | None]
 
 
-class JobClassDataRow(DataColumns, Base):
-    """The data of each job of a class, as the site's staff states them."""
-
-    __tablename__ = "job_class_data"
-
-    job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
+JobClassDataRow = related(
+    "job_class_data", job_class_id="job_class", input_mb=NotNegative, output_mb=NotNegative, at=str
+)
+"""The megabytes that a job reads and writes, and the cluster where they are; empty: where it is submitted."""
 
 
 class AllowedPlaceRow(Base):
