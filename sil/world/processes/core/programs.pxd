@@ -1,6 +1,5 @@
 cimport cython
-from sil.world.processes.core.pending_events cimport PendingEvents
-from sil.world.processes.core.shared_cpus cimport SharedCpus
+from sil.world.processes.core.shared_cpus cimport PendingEvents, SharedCpus
 
 cdef long ARRIVES, ASLEEP, BLOCKED, CPU, DAEMON, DELIVERED, GONE, LOCAL, MAX_DIMENSIONS, PARALLEL, RUNNABLE
 cdef long SEGMENT_BYTES, SOCKET_BYTES, WAKES

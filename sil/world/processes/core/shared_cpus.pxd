@@ -1,14 +1,26 @@
 cimport cython
+from scheduler.core.heap cimport Heap
 from scheduler.coscheduling.core.dynamic_priority cimport DynamicPriority
-from sil.world.processes.core.pending_events cimport PendingEvents
 
 cdef long CFS, CPU, DAEMON, GONE, LATENCY, LATENCY_TASKS, MIN_GRANULARITY, NEVER, NO_PROCESS, RUNNABLE, SECOND, TICK
 cdef long WAKEUP_GRANULARITY
 cdef double NICE_0
 cdef Py_ssize_t MIN_SIZE
 
+@cython.final
+cdef class PendingEvents:
+    cdef Heap heap
+    cdef readonly long pushed
+    cdef long[::1] free, kind, subject, version
+    cdef Py_ssize_t n_free, n_used
+    cdef void make_room(self) except *
+    @cython.locals(x=long)
+    cdef void push(self, long time, long kind, long subject, long version) except *
+    @cython.locals(x=long)
+    cdef long pop(self) noexcept
+
 cdef class SharedCpus:
-    cdef readonly long policy, switch_cost, reload_cost, now, entered, deciding, n_switches, spare, n_rows
+    cdef readonly long policy, switch_cost, reload_cost, now, entered, deciding, spare, n_rows
     cdef readonly DynamicPriority dynamic
     cdef readonly PendingEvents events
     cdef const double[::1] weights

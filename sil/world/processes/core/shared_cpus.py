@@ -1,4 +1,4 @@
-"""The CPUs of nodes, which their processes share as the operating system's scheduler decides."""
+"""The CPUs of nodes, which their processes share as the operating system's scheduler decides, and events."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, floats, integers, larger, nones
+from scheduler.core.heap import Heap
 from scheduler.coscheduling.core.dynamic_priority import DynamicPriority
 from sil.world.processes.core.codes import (
     CFS,
@@ -25,7 +26,45 @@ from sil.world.processes.core.codes import (
     WAKEUP_GRANULARITY,
     WEIGHTS,
 )
-from sil.world.processes.core.pending_events import PendingEvents
+
+
+class PendingEvents:
+    """Events of a kind, each with a subject and a version; simultaneous ones are first in, first out.
+
+    Times are whole nanoseconds, which are exact for 104 days (2^53).
+    """
+
+    def __init__(self) -> None:
+        self.heap, self.pushed = Heap(MIN_SIZE), 0
+        self.free, self.n_free, self.n_used = integers(MIN_SIZE), 0, 0
+        self.kind, self.subject, self.version = integers(MIN_SIZE), integers(MIN_SIZE), integers(MIN_SIZE)
+
+    def make_room(self) -> None:
+        n = 2 * self.n_used
+        self.heap.make_room(n)
+        self.free, self.kind = larger(self.free, n), larger(self.kind, n)
+        self.subject, self.version = larger(self.subject, n), larger(self.version, n)
+
+    def push(self, time: int, kind: int, subject: int, version: int) -> None:
+        if self.n_free > 0:
+            self.n_free -= 1
+            x = self.free[self.n_free]
+        else:
+            if self.n_used == self.free.shape[0]:
+                self.make_room()
+            x = self.n_used
+            self.n_used += 1
+        self.kind[x], self.subject[x], self.version[x] = kind, subject, version
+        self.pushed += 1
+        self.heap.push(x, time, self.pushed)
+
+    def pop(self) -> int:
+        """The row of the first event, of which there must be one; valid until the next push."""
+        x = self.heap.pop()
+        self.free[self.n_free] = x
+        self.n_free += 1
+        return x
+
 
 _OF_PROCESSES = (
     *("node", "kind", "next", "state", "stopped", "nice", "counter", "left", "debt", "spinning", "spin_left"),
@@ -59,7 +98,7 @@ class SharedCpus:
     def __init__(self, n_nodes: int, policy: int, costs: tuple[int, int], dynamic: DynamicPriority) -> None:
         self.policy, self.dynamic = policy, dynamic
         self.switch_cost, self.reload_cost = costs
-        self.now, self.entered, self.deciding, self.n_switches = 0, 0, NO_PROCESS, 0
+        self.now, self.entered, self.deciding = 0, 0, NO_PROCESS
         self.events, self.weights = PendingEvents(), np.array(WEIGHTS, np.float64)
         self.current, self.last, self.cached = nones(n_nodes), nones(n_nodes), nones(n_nodes)
         self.since, self.version, self.ran = integers(n_nodes), integers(n_nodes), integers(n_nodes)
@@ -228,7 +267,6 @@ class SharedCpus:
         if p != NO_PROCESS:
             if self.last[n] != p:
                 if self.last[n] != NO_PROCESS:
-                    self.n_switches += 1
                     self.debt[p] = self.switch_cost
                     if self.kind[p] != DAEMON and self.cached[n] != p:
                         self.debt[p] += self.reload_cost
