@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from unicodedata import category
 
@@ -89,3 +89,11 @@ def rounded(amount: float) -> str:
 def abbreviated(names: Sequence[str]) -> str:
     """As many of the names, of which there may be thousands, as a sentence has room for: "a, b, ..."."""
     return ", ".join([*names[:MAX_SHOWN], *(["..."] if len(names) > MAX_SHOWN else [])])
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question that names the most similar one, if one is: "did you mean 'fcfs'?"; else nothing."""
+    from difflib import get_close_matches  # takes time to load
+
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else ""

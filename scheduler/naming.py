@@ -6,13 +6,12 @@ import ast
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
-from scheduler.messages import UserError
+from scheduler.messages import UserError, meant
 from scheduler.rules import Kind
 
 Value = int | float | str | bool
@@ -126,8 +125,7 @@ def advice(name: str, known: Collection[str], built_in: Mapping[Kind, Collection
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """A clause that names the most similar one, if one is."""
-    close = get_close_matches(name, names, n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    return f"; {question}" if (question := meant(name, names)) else ""
 
 
 def hidden_by(module: ModuleType) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import scheduler
 import site_db
-from scheduler import UserError
+from scheduler.messages import UserError, meant
 from sil.usable import library_versions
 from site_db.files.input_errors import InvalidFile
 
@@ -74,8 +73,7 @@ def find(name: str, kind: str, folder: Path) -> Path:
         if other != kind and name in built_in(other):
             raise InvalidFile(f"'{name}' is one of the built-in {other}; run it with: {command} {name}")
     elsewhere = "; a site in a database is named with --site DATABASE#SITE" if kind == "sites" else ""
-    close = get_close_matches(name, known, n=1)
-    hint = f"did you mean '{close[0]}'?" if close else f"built in are {', '.join(known)}{elsewhere}"
+    hint = meant(name, known) or f"built in are {', '.join(known)}{elsewhere}"
     raise InvalidFile(f"there is no file {path}, and no built-in of that name; {hint}")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import count, islice
 from math import inf
 from typing import Any
 
+from scheduler.messages import meant
 from sil.settings.notional import OF_CLUSTERS, OF_NODES, SPECIFICATION, NotionalTable, no_effect
 from sil.site.what_if_site import Absence, InapplicableChange, WhatIfSite
 from site_db.experience import Expect
@@ -61,8 +61,8 @@ def _check_new_nodes(
     missing = [key for key in ("processors", "memory_mb")[: 1 + counts_memory] if key not in said]
     if not missing:
         return
-    close = get_close_matches(machine_class, {m.machine_class for m in site.machines.values()}, n=1)
-    hint = f" (did you mean '{close[0]}'?)" if close else ""
+    question = meant(machine_class, {m.machine_class for m in site.machines.values()})
+    hint = f" ({question})" if question else ""
     # What else new nodes need is as of other nodes, which have GPUs if any node has.
     name, like = max(site.machines.items(), key=lambda one: bool(one[1].gpus))
     places = [place for place, table in site.partitions.items() if name in table.nodes]

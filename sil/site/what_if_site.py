@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from statistics import fmean
 from typing import Any
 
-from scheduler import UserError
+from scheduler.messages import UserError, meant
 from sil.settings.notional import SPECIFICATION, NotionalTable
 from site_db.experience import Expect
 from site_db.site_file.machine_names import expand
@@ -75,8 +74,7 @@ class WhatIfSite:
             return
         says_what_it_has = self.has_nodes and change.given & {*SPECIFICATION}
         if len(given) > 1 or not (given or says_what_it_has):
-            close = get_close_matches(name, self.machine_classes, n=1)
-            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            hint = f" ({question})" if (question := meant(name, self.machine_classes)) else ""
             raise InapplicableChange(
                 f"the site has no machine class '{name}'{hint}; for a new class, give its speed with one of "
                 f"sequential_s (seconds by job class), like with times_as_fast, and rating"
@@ -288,6 +286,5 @@ class WhatIfSite:
     def check_known(self, what: str, name: str, known: Iterable[str], remedy: str = "") -> None:
         known = list(known)
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known[:8]) or 'none'}"
+            hint = meant(name, known) or f"it has {', '.join(known[:8]) or 'none'}"
             raise InapplicableChange(f"the site has no {what} '{name}'; {hint}{remedy}")

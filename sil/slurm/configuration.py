@@ -25,8 +25,9 @@ from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.lines import Pair, pairs_of
-from site_db.slurm.scheduling import changed
+from site_db.slurm.nodes import gres_of
 from site_db.slurm.topology import TOPOLOGY, YAML
+from site_db.slurm.values import changed
 
 _NOT_OF_YAML = re.compile(r"""[^\w\s\[\],.:#'"{}-]""")
 """Matches what topology.yaml must not contain: it is passed on as it is, and has names of nodes, switches and
@@ -236,10 +237,8 @@ def gres_conf(lines: Iterable[str]) -> str:
     found = ["AutoDetect=off"]
     for line in filter(_is_of_nodes, lines):
         values = {pair.name: pair.value for pair in pairs_of(line)}
-        for part in filter(None, re.sub(r"\([^()]*+\)", "", values.get("gres", "")).split(",")):
-            name, *rest = [word for word in part.split(":") if word != "no_consume"] or [""]
-            count = rest.pop() if rest and rest[-1][:1].isdigit() else "1"
-            kind = {"Type": rest[0]} if rest else {}
+        for _, name, types, count in gres_of(values.get("gres", "")):
+            kind = {"Type": types[0]} if types else {}
             words = {"NodeName": values["nodename"], "Name": name, **kind, "Count": count}
             found.append(" ".join(str(Pair(*word)) for word in words.items()))
     return "\n".join((*found, ""))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from itertools import islice
 
+from scheduler.messages import meant
 from site_db.files.toml_file import Location
 from site_db.site_file.machine_names import machine_of_slot
 from site_db.site_file.relations import KINDS
@@ -213,8 +213,7 @@ def _unknown(
     exist = known[kind]
     for name in names:
         if name not in exist:
-            close = get_close_matches(name, exist, n=1)
             few = ", ".join(islice(exist, 5)) + (", ..." if len(exist) > 5 else "")
-            hint = f"did you mean '{close[0]}'?" if close else f"the site has {few or 'none'}"
+            hint = meant(name, exist) or f"the site has {few or 'none'}"
             what = KINDS[kind].singular
             yield (*place, name), f"{who} names the {what} '{name}', which does not exist; {hint}"

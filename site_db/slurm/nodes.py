@@ -167,26 +167,31 @@ def _cpus(line: Line, ignored: IgnoredKeys) -> tuple[int, int]:
     return cpus, threads if cpus > sockets * cores else 1
 
 
+def gres_of(text: str) -> Iterator[tuple[str, str, list[str], str]]:
+    """The parts of a list of generic resources, each with its name, types and count."""
+    for part in filter(None, re.sub(r"\([^()]*+\)", "", text).split(",")):
+        name, *types = [word for word in part.split(":") if word != "no_consume"] or [""]
+        has_count = types and re.fullmatch(r"[0-9]+[KMGTkmgt]?", types[-1])
+        yield part, name, types[:-1] if has_count else types, types[-1] if has_count else "1"
+
+
 def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
     """GPUs by type, and the other generic resources by name."""
     gpus: list[str] = []
     others: dict[str, int] = {}
-    text = re.sub(r"\([^()]*+\)", "", line.get("gres"))
-    for part in filter(None, text.split(",")):
-        name, *rest = (word for word in part.split(":") if word != "no_consume")
-        count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
+    for part, name, types, count in gres_of(line.get("gres")):
         try:
             amount = amount_of(count, part)
             if amount >= MAX_VALUE:
                 raise BadTres(part)
-            if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
+            if len(types) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *types)):
                 raise BadTres(part)
         except BadTres:
             raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
         if name == "gpu":
             if len(gpus) + amount > MAX_GPUS:
                 raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MAX_GPUS}")
-            gpus += [rest[0] if rest else "gpu"] * amount
+            gpus += [types[0] if types else "gpu"] * amount
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount
     return tuple(gpus), others

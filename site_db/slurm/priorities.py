@@ -27,8 +27,7 @@ from site_db.slurm.keys import KINDS, IgnoredKeys
 from site_db.slurm.lines import Line, lines_of, pairs_of, with_defaults
 from site_db.slurm.nodes import order_of_service
 from site_db.slurm.output import NO, NO_LIMIT, YES
-from site_db.slurm.scheduling import changed, scheduling
-from site_db.slurm.values import NotModelled, PolicySetting, weight
+from site_db.slurm.values import NotModelled, PolicySetting, changed, scheduling, weight
 
 WEIGHTS = {
     "PriorityWeightAge": "age",

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from sil.slurm.configuration import Configuration, configuration_of, read_configuration
+from sil.slurm.configuration import Configuration, configuration_of, gres_conf, read_configuration
 from sil.slurm.running import running
 from sil.slurm.settings.selection import Surroundings
 from site_db.files.input_errors import InvalidFile
-from site_db.slurm.scheduling import changed
+from site_db.slurm.values import changed
 from tests.sil.slurm.installed import needs_slurm
 
 CONF = Path(__file__).parent / "operator" / "slurm.conf"
@@ -50,6 +50,12 @@ def test_nodes_keep_what_they_are_and_lose_their_addresses(conf: Configuration) 
         f"NodeAddr={','.join(here * 8)}" in lines
     )
     assert conf.files["gres.conf"] == "AutoDetect=off\nNodeName=g[1-2] Name=gpu Type=a100 Count=4\n"
+
+
+def test_a_type_of_gpus_may_begin_with_a_digit() -> None:
+    assert gres_conf(["NodeName=g Gres=gpu:1g.5gb,gpu:3g.20gb:2"]) == (
+        "AutoDetect=off\nNodeName=g Name=gpu Type=1g.5gb Count=1\nNodeName=g Name=gpu Type=3g.20gb Count=2\n"
+    )
 
 
 @pytest.mark.parametrize("name", ["default-[1-2]", "Default.a", "defaults"])

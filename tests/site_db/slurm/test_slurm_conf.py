@@ -437,6 +437,8 @@ NodeName=n[1-3] CPUs=1 / NodeName=n2 CPUs=1
   line 2: node n2 is defined twice
 NodeName=n1 CPUs=1 Gres=gpu:a100:-2
   line 1: Gres has 'gpu:a100:-2'; expected name:type:count, like gpu:a100:4
+NodeName=n1 CPUs=1 Gres=no_consume
+  line 1: Gres has 'no_consume'; expected name:type:count, like gpu:a100:4
 NodeName=n1 CPUs=1 / PartitionName=p Exclusive=MAYBE
   line 2: Exclusive is 'MAYBE'; expected NO, NODE, USER or TOPO
 NodeName n1 CPUs=1
