@@ -270,6 +270,7 @@ class _Race:
         """A goal's mean over all replications of the base, of which the option may have fewer: as many times
         the base's as in those that both have, and no utilisation above those that the option had."""
         own, base = (self._samples.values(each, goal.key) for each in (option, self._base))
-        both = float(np.mean(base[: len(own)]))
-        mean = float(np.mean(own[: len(base)])) * (float(np.mean(base)) / both if both else 1.0)
+        n, today = min(len(own), len(base)), float(np.mean(base))
+        times = today / both if (both := float(np.mean(base[:n]))) else 1.0
+        mean = today + times * float(np.mean(own[:n] - base[:n]))
         return min(mean, float(np.max(own))) if goal.more_is_better else mean
