@@ -51,7 +51,7 @@ class SeveralClusters(Scenario):
         cls, experiment: Experiment, in_use: SiteInUse, find: Find
     ) -> tuple[Mapping[str, InProcess], Mistakes]:
         """The scheduler of each cluster, by its label."""
-        found, mistakes, alike = dict[str, InProcess](), Mistakes(), set[object]()
+        found, mistakes, alike = dict[str, InProcess](), Mistakes(), set[frozenset[str]]()
         for k, (table, site) in enumerate(zip(experiment.clusters, in_use.clusters, strict=True)):
             place, named = ("clusters", k), f"cluster '{table.name}': "
             try:
@@ -63,11 +63,12 @@ class SeveralClusters(Scenario):
             found[scheduler.label] = scheduler
             alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
             if scenario.kind is Kind.MAPPING or scheduler.has_own_queue or len(alike) > 1:
-                why = (
-                    "clusters have the same job classes, nodes that are time-shared or of partitions, and a "
-                )
-                why += "scheduler that is no whole resource manager"
-                mistakes.append((place, named + why))
+                why = "clusters have the same job classes, nodes that are time-shared or of partitions"
+                mistakes.append((place, f"{named}{why}, and a scheduler that is no whole resource manager"))
+        if known := sorted(frozenset[str]().union(*alike)):
+            for name in sorted(experiment.transfers.data.keys() - known):
+                text = f"there is no job class '{name}'; expected one of {', '.join(known)}"
+                mistakes.append((("transfers", "data", name), text))
         return found, mistakes
 
     @cached_property
@@ -95,7 +96,7 @@ class SeveralClusters(Scenario):
         models = [member.model for member in self.members.values()]
         nodes = dict.fromkeys(sentence for model in models for sentence in model.get("nodes", ()))
         schedulers = tuple(each.scheduler for each in self.experiment.clusters)
-        found = {"nodes": tuple(nodes), "cluster_schedulers": schedulers}
+        found = {"nodes": (*nodes, *self.transfers.notes()), "cluster_schedulers": schedulers}
         if not all(models):  # where nodes are time-shared, all count as whole nodes
             return found
         keys = ("cores", "gpus", "node_cores")

@@ -47,10 +47,16 @@ class Transfers:
         return table.seconds.get(origin, {}).get(to, 0.0) + moved_s
 
     def notes(self) -> Iterator[str]:
-        """A sentence about data that are at no cluster here."""
-        found = [(job_class, data.at) for of in self._data.values() for job_class, data in of.items()]
-        far = {name: at for name, at in found if at and at not in self._data}
+        """Sentences on what is moved, and on data that are at no cluster here."""
+        found = {name: data for of in self._data.values() for name, data in of.items()}
+        sizes = [(name, data.input_mb, data.output_mb) for name, data in found.items()]
+        moved = [f"{name} {read:,g} MB in, {made:,g} MB out" for name, read, made in sizes if read or made]
+        if moved and len(self._data) > 1:
+            ways_s = [self._moved_s(1e3, a, b) for a in self._data for b in self._data if a != b]
+            takes = " to ".join(dict.fromkeys(f"{of(ways_s):,.4g}" for of in (min, max)))
+            yield f"Data of a job: {'; '.join(moved)}; 1,000 MB take {takes} s from one cluster to another"
+        far = {name: data.at for name, data in found.items() if data.at and data.at not in self._data}
         if far:
             first = f"'{next(iter(far))}', at '{next(iter(far.values()))}'"
-            where = f"the data of {counted(len(far), 'job class')} are at no cluster here (first: {first})"
+            where = f"The data of {counted(len(far), 'job class')} are at no cluster here (first: {first})"
             yield f"{where}; they count as being where jobs are submitted"

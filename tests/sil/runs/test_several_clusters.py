@@ -439,6 +439,8 @@ def test_what_does_not_fit_several_clusters_is_said_with_its_place(made: Callabl
         made(["home"], outages=[{"machine": "n1", "from_s": 0, "to_s": 1}])
     with pytest.raises(ValueError, match=r"transfers.seconds: 'c' is no cluster; expected a, b"):
         made(["home"], transfers={"seconds": {"c": {"a": 1}}})
+    with pytest.raises(DoesNotFit, match="there is no job class 'smal'; expected one of small, wide"):
+        made(["home"], transfers={"data": {"smal": {"input_mb": 1}}})
     with pytest.raises(ValueError, match=r"cost is one of"):
         made(["ranked(cost=price)"])
 
@@ -507,6 +509,10 @@ def test_data_follow_a_job_over_the_line_that_two_clusters_have_in_common(
     assert [*found] == [pytest.approx(input_s), pytest.approx(output_s)]
     notes = [note for note in scenario.notes() if "tapes" in note]
     assert len(notes) == ("tapes" in data)
+    if data == "{ input_mb = 1000, output_mb = 50 }":
+        said = "Data of a job: small 1,000 MB in, 50 MB out; 1,000 MB take 20.5 s from one cluster to another"
+        assert said in scenario.notes()
+        assert said in scenario.model["nodes"]
 
 
 def test_of_a_site_in_a_database_the_data_of_jobs_are_those_that_were_recorded(
