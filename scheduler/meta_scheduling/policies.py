@@ -225,10 +225,10 @@ class MetaScheduler:
         for k in found:
             if (late_s := problem.clusters[k].transfer_s) or places[k] is not home:
                 places[k].send(job, now_s + late_s, problem.clusters[k].output_s)
-        if home not in chosen:
-            home.door.move(job.id, f"sent to {', '.join(each.name for each in chosen)}")
-        elif not problem.clusters[places.index(home)].transfer_s:
+        if home in chosen and not problem.clusters[places.index(home)].transfer_s:
             return home.admit(job)
+        sent = f"sent to {', '.join(each.name for each in chosen)}"
+        home.door.move(job.id, "until its data are here" if home in chosen else sent)
         return None
 
     def refused(self, job: JobId, by: AtCluster, why: str) -> str | None:

@@ -51,7 +51,7 @@ class SeveralClusters(Scenario):
         cls, experiment: Experiment, in_use: SiteInUse, find: Find
     ) -> tuple[Mapping[str, InProcess], Mistakes]:
         """The scheduler of each cluster, by its label."""
-        found, mistakes, alike = dict[str, InProcess](), Mistakes(), set[frozenset[str]]()
+        found, mistakes, known = dict[str, InProcess](), Mistakes(), set[str]()
         for k, (table, site) in enumerate(zip(experiment.clusters, in_use.clusters, strict=True)):
             place, named = ("clusters", k), f"cluster '{table.name}': "
             try:
@@ -61,14 +61,16 @@ class SeveralClusters(Scenario):
                 mistakes += [(place, named + text) for text in str(error).splitlines()]
                 continue
             found[scheduler.label] = scheduler
-            alike.add(frozenset(job_class.name for job_class in site.site.job_classes))
-            if scenario.kind is Kind.MAPPING or scheduler.has_own_queue or len(alike) > 1:
-                why = "clusters have the same job classes, nodes that are time-shared or of partitions"
-                mistakes.append((place, f"{named}{why}, and a scheduler that is no whole resource manager"))
-        if known := sorted(frozenset[str]().union(*alike)):
-            for name in sorted(experiment.transfers.data.keys() - known):
-                text = f"there is no job class '{name}'; expected one of {', '.join(known)}"
-                mistakes.append((("transfers", "data", name), text))
+            classes = {job_class.name for job_class in site.site.job_classes}
+            if other := sorted(classes ^ (known := known or classes)):
+                few = f"'{other[0]}'" + f" and {len(other) - 1} more" * (len(other) > 1)
+                mistakes.append((place, f"{named}clusters have the same job classes, and not all have {few}"))
+            if scenario.kind is Kind.MAPPING or scheduler.has_own_queue:
+                why = "clusters have nodes that are time-shared or of partitions, and a scheduler"
+                mistakes.append((place, f"{named}{why} that is no whole resource manager"))
+        for name in sorted(experiment.transfers.data.keys() - known if known else ()):
+            text = f"there is no job class '{name}'; expected one of {', '.join(sorted(known))}"
+            mistakes.append((("transfers", "data", name), text))
         return found, mistakes
 
     @cached_property

@@ -49,8 +49,11 @@ class Transfers:
     def notes(self) -> Iterator[str]:
         """Sentences on what is moved, and on data that are at no cluster here."""
         found = {name: data for of in self._data.values() for name, data in of.items()}
-        sizes = [(name, data.input_mb, data.output_mb) for name, data in found.items()]
-        moved = [f"{name} {read:,g} MB in, {made:,g} MB out" for name, read, made in sizes if read or made]
+        some = {name: of for name, of in found.items() if of.input_mb or of.output_mb}
+        moved = [f"{name} {of.input_mb:,g} MB in, {of.output_mb:,g} MB out" for name, of in some.items()]
+        moved = [
+            f"{text}, at {of.at}" if of.at else text for text, of in zip(moved, some.values(), strict=True)
+        ]
         if moved and len(self._data) > 1:
             ways_s = [self._moved_s(1e3, a, b) for a in self._data for b in self._data if a != b]
             takes = " to ".join(dict.fromkeys(f"{of(ways_s):,.4g}" for of in (min, max)))

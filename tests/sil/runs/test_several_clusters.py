@@ -507,7 +507,7 @@ def test_data_follow_a_job_over_the_line_that_two_clusters_have_in_common(
     job = scenario.arriving()[0][0]
     found = zip(*(scenario.transfers.seconds(job, *way) for way in ("aa", "ab", "ba")), strict=True)
     assert [*found] == [pytest.approx(input_s), pytest.approx(output_s)]
-    notes = [note for note in scenario.notes() if "tapes" in note]
+    notes = [note for note in scenario.notes() if "at no cluster here (first: 'small', at 'tapes')" in note]
     assert len(notes) == ("tapes" in data)
     if data == "{ input_mb = 1000, output_mb = 50 }":
         said = "Data of a job: small 1,000 MB in, 50 MB out; 1,000 MB take 20.5 s from one cluster to another"
@@ -536,6 +536,20 @@ def test_of_a_site_in_a_database_the_data_of_jobs_are_those_that_were_recorded(
     ]  # by the better line
 
 
+def test_clusters_of_which_one_lacks_a_job_class_are_refused_with_its_name(
+    connected: Callable[..., Scenario], tmp_path: Path
+) -> None:
+    connected("{}")
+    (tmp_path / "c.toml").write_text(
+        (tmp_path / "b.toml").read_text().replace('name = "wide"', 'name = "flat"')
+    )
+    clusters = [{"name": n, "scheduler": "fcfs", "site": f"{n}.toml"} for n in "abc"]
+    with pytest.raises(DoesNotFit) as caught:
+        connected("{}", clusters=clusters)
+    sentence = "cluster 'c': clusters have the same job classes, and not all have 'flat' and 1 more"
+    assert caught.value.mistakes == [(("clusters", 2), sentence)]
+
+
 def test_without_a_line_in_common_data_take_one_gigabit_per_second(made: Callable[..., Scenario]) -> None:
     scenario: Any = made(["home"], transfers={"data": {"small": {"input_mb": 1000}}})
     assert scenario.transfers.seconds(scenario.arriving()[0][0], "a", "b") == (8.0, 0.0)
@@ -546,7 +560,8 @@ def test_a_job_waits_at_home_for_data_that_are_elsewhere(connected: Callable[...
     waits_s = {job.home: job.start_s - job.submitted_s for job in ran(scenario, "home").values()}
     assert waits_s == pytest.approx({"a": 20.5, "b": 0.0})
     facts = scenario.run(RunKey(0, 0, "home")).facts
-    assert not len(facts.filter(pl.col("event") == Fact.JOB_MOVED)), "it is in no other queue meanwhile"
+    moved = facts.filter(pl.col("event") == Fact.JOB_MOVED).select("time_s", "detail").rows()
+    assert moved == [(0.0, "until its data are here")], "it is in no queue meanwhile"
 
 
 @pytest.mark.parametrize(("output_mb", "leave"), [(10, True), (50_000, False)])
