@@ -70,7 +70,7 @@ ON_FREE_NODES = {
     "easy_sjbf": "rigid(backfilling=easy_sjbf)",
     "conservative": "scheduler.free_nodes.rigid:Conservative",
     "rigid": "scheduler.free_nodes.rigid:Rigid",
-    "slurm_backfill": "scheduler.free_nodes.slurm_backfill:SlurmBackfill",
+    "slurm_backfill": "scheduler.free_nodes.rigid:SlurmBackfill",
 }
 """Schedulers that start rigid jobs on free nodes."""
 

@@ -51,7 +51,7 @@ def test_an_installed_wheel_needs_nothing_of_the_checkout_and_no_compiler(tmp_pa
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    where = "import sil, scheduler.core.queue, site_db; from sil.slurm.clock.library import built; "
+    where = "import sil, scheduler.core.queue, site_db; from sil.slurm.clock.driver import built; "
     files = "print(sil.__file__, scheduler.core.queue.__file__, site_db.__file__, built())"
     assert run("-c", where + files).count(str(installed)) == 4
     run("-m", "sil", "run", "light-to-heavy", "--replications", "1", "--out", "out")

@@ -195,7 +195,7 @@ def check(
     from sil.slurm.installation import SlurmFolders, installed
     from sil.slurm.protocol.releases import Release
     from sil.slurm.running import EPOCH_S, How, running
-    from sil.slurm.settings.kept import LAST
+    from sil.slurm.settings.selection import LAST
 
     if release is not None and (prefix or root):
         raise UserError("--release names a release that need not be here; leave --prefix and --root out")

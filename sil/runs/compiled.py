@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scheduler.core.arrays import MIN_SIZE
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
-from scheduler.free_nodes.rigid import Conservative, Rigid
-from scheduler.free_nodes.slurm_backfill import SlurmBackfill
+from scheduler.free_nodes.rigid import Conservative, Rigid, SlurmBackfill
 from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.queues import never_fits
 from scheduler.node_request import Request

@@ -10,17 +10,21 @@ from pathlib import Path
 
 from scheduler.messages import UserError, counted
 from sil.slurm.protocol.releases import TESTED, Release
-from sil.slurm.settings.kept import (
+from sil.slurm.settings.selection import (
+    LEFT_OUT,
     NOT_READ,
     OF_ACCOUNTING,
     OF_CLUSTER,
+    KeptSettings,
+    Replaced,
+    Surroundings,
     UnsupportedSetting,
     gone,
     kept,
+    own_settings,
     sentences,
     why_left_out,
 )
-from sil.slurm.settings.selection import LEFT_OUT, KeptSettings, Replaced, Surroundings, own_settings
 from site_db.files.access import read_text
 from site_db.files.input_errors import InvalidFile, quoted
 from site_db.site_file.machine_names import expand, patterns

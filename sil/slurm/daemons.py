@@ -19,8 +19,7 @@ from types import MappingProxyType
 
 from scheduler import UserError
 from scheduler.rules import RETURNS_IN_TIME
-from sil.slurm.clock.driver import AdvanceEnd, ControllerClock
-from sil.slurm.clock.library import built, waits_of
+from sil.slurm.clock.driver import AdvanceEnd, ControllerClock, built, waits_of
 from sil.slurm.installation import ANYWHERE, PLUGINS, Installation, listens, private_folder, reserved_port
 from sil.workers.own_process import OwnProcess, execute, own_process
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault, one_line

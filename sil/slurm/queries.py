@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from sil.slurm.controller import Controller
 from sil.slurm.daemons import CommandFailed
-from sil.slurm.settings.kept import OF_CLUSTER, kept
+from sil.slurm.settings.selection import OF_CLUSTER, kept
 
 _WAITING = "-t", "PD"
 CANCELLED, COMPLETED, COMPLETING = "CANCELLED", "COMPLETED", "COMPLETING"

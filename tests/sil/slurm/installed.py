@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from sil.slurm.clock.library import built
+from sil.slurm.clock.driver import built
 from sil.slurm.installation import installed
 from sil.slurm.running import munged
 

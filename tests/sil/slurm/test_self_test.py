@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from sil.cli.app import app
 from sil.slurm import daemons
-from sil.slurm.clock.library import waits_of
+from sil.slurm.clock.driver import waits_of
 from sil.slurm.installation import installed
 from sil.slurm.naming import SlurmController
 from sil.slurm.protocol import releases

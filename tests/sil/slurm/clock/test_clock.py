@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import UserError
-from sil.slurm.clock.driver import AdvanceEnd, ControllerClock
-from sil.slurm.clock.library import Pace, built, waits_of
+from sil.slurm.clock.driver import AdvanceEnd, ControllerClock, Pace, built, waits_of
 from tests.sil.slurm.installed import skip_unless_programs_run_in
 
 try:
