@@ -197,6 +197,17 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         self.queue.start_on(slot, used, run, now_s, start.completion_s)
         return start.shares or shares_of(used)
 
+    def start_of(self, run: RunId, nodes: Sequence[int]) -> tuple[Start, float]:
+        start, began_s = super().start_of(run, nodes)
+        return start._replace(shares=shares_of(self.held_by(run)[1])), began_s
+
+    def resume(self, other: ConsumableNodes) -> None:
+        """Go on from what is known of the same nodes, besides jobs and runs."""
+        for reservation in other.reservations:
+            self.queue.calendar.reserve(*reservation)
+        if self.claims is not None and other.claims is not None:
+            self.claims.resume(other.claims)
+
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down. A run that holds it keeps it."""
         self.nodes.set_up(node, is_available)

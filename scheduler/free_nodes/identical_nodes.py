@@ -7,6 +7,7 @@ A compiled queue knows jobs and runs by their slots; here they have their names.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -108,6 +109,11 @@ class NodesInUse(ABC, Generic[Q]):
     def holds(self, run: RunId) -> bool:
         """Whether a run holds nodes."""
         return run in self._running and self.queue.is_holding(self._running[run][0])
+
+    def start_of(self, run: RunId, nodes: Sequence[int]) -> tuple[Start, float]:
+        """How a run on some nodes goes on as expected, and when it began."""
+        slot, _ = self._running[run]
+        return Start(0, nodes, float(self.queue.end_s[slot])), self.queue.began_at_s(slot)
 
     def job_of(self, run: RunId) -> Job:
         return self._running[run][1]

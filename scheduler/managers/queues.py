@@ -49,6 +49,14 @@ class QueuePolicy:
     mapping: MappingPolicy = MappingPolicy.COMMIT
 
 
+class Unkept(StrEnum):
+    """What becomes of a job whose turnaround limit is not promised."""
+
+    ACCEPTED = "accepted"  # it waits with its limit
+    BEST_EFFORT = "best_effort"  # it waits as a job without a limit
+    REFUSED = "refused"
+
+
 class Gain(StrEnum):
     """Which flow times count when displacement is weighed."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from scheduler.core.codes import SHORTEST_S
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
@@ -27,11 +29,14 @@ from scheduler.messages import UserError
 from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
-from scheduler.ports import ReservationMade, RunEnded, RuntimeEstimator
+from scheduler.ports import Clock, ReservationMade, RunEnded, RuntimeEstimator
 from scheduler.priority.claims import Claimant, Claims
 from scheduler.priority.policy import Preempted
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
+
+if TYPE_CHECKING:
+    from scheduler.managers.limit_admission import LimitAdmission
 
 
 class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
@@ -44,6 +49,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
     ) -> None:
         """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
+        self._ports, self._policy = ports, (queues, raised_after)
         self.state: FreeNodes | ConsumableNodes
         self._problem: Callable[..., FreeNodesProblem | ConsumableNodesProblem]
         self._admission: RequestAdmission | None = None
@@ -55,7 +61,8 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
             self._admission = RequestAdmission(self.state.nodes, ports.partitions)
         else:
             self.state, self._problem = FreeNodes(ports.n_nodes), FreeNodesProblem
-        self.waiting = self.state.waiting
+        self.waiting, self.promised = self.state.waiting, {}
+        self._unavailable = set[int]()
         self._clock = ports.clock
         self._run_times: RuntimeEstimator = ports.run_times
         queues = in_order_of_service(queues)
@@ -103,7 +110,29 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self._wait(job)
         return None
 
+    def copied(
+        self, clock: Clock, running: Mapping[RunId, Running]
+    ) -> tuple[RigidAllocation, dict[RunId, Running]]:
+        """These nodes, and what waits for them, by another clock; and the runs that hold them, until they are
+        expected to end. Runs that are suspended are left out. O(nodes + jobs)."""
+        copy, runs = RigidAllocation(replace(self._ports, clock=clock), *self._policy), dict[RunId, Running]()
+        copy._starvation = self._starvation
+        if isinstance(copy.state, ConsumableNodes) and isinstance(self.state, ConsumableNodes):
+            copy.state.resume(self.state)
+        for run, there in running.items():
+            if self.state.holds(run):
+                start, began_s = self.state.start_of(run, there.machines)
+                copy._wait(there.job)
+                copy.start(run, there.job, start, began_s)
+                runs[run] = there._replace(completion_s=start.completion_s)
+        for node in self._unavailable:
+            copy.set_available(node, False)
+        for job in (*self.waiting, *(job for _, job in self._again)):
+            copy._wait(job)
+        return copy, runs
+
     def withdraw(self, job: JobId) -> Job | None:
+        self.promised.pop(job, None)
         if (again := next((each for each in self._again if each[1].id == job), None)) is not None:
             self._again.remove(again)
             return again[1]
@@ -128,6 +157,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         return self.state.nothing_fits() and (self._displacement is None or not self._displacement.may_help())
 
     def set_available(self, node: int, is_available: bool) -> None:
+        (self._unavailable.discard if is_available else self._unavailable.add)(node)
         self.state.set_available(node, is_available)
         if self._displacement is not None:
             self._displacement.set_up(node, is_available)
@@ -149,6 +179,7 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         if not ended.failed:
             self._run_times.learn(job, ended.run_time_s(began_s))
         self._starvation.forget(job)
+        self.promised.pop(job.id, None)
 
     def release(self, run: RunId, now_s: float) -> None:
         if self._displacement is not None and self.state.is_due(run, now_s):
@@ -228,12 +259,14 @@ def free_nodes_manager(
     queues: Sequence[QueuePolicy] = (),
     preemption: PreemptionPolicy | None = None,
     admission: Admission | None = None,
+    limits: Callable[[RigidAllocation], LimitAdmission] | None = None,
 ) -> NodeManager[FreeNodesProblem | ConsumableNodesProblem]:
     """The manager of the nodes that these ports describe.
 
     Nodes with cores, memory and GPUs may have several queues, between which runs may be preempted; all jobs
     are in one problem for the scheduler, in order of service. By default, jobs of other queues are refused;
-    `admission` states further rules for the same queues. Without `queues` there is one, open to all.
+    `admission` states further rules for the same queues. Without `queues` there is one, open to all. `limits`
+    makes what admits jobs with turnaround limits; without it, all are admitted.
 
     Raises UserError for queues on identical nodes and for a least gain, ValueError for queues that
     cannot be served.
@@ -252,4 +285,6 @@ def free_nodes_manager(
             f"that no gain is known; expected 0: leave it out"
         )
     allocation = RigidAllocation(ports, queues, preemption.raised_after)
-    return NodeManager(ports, allocation, scheduler, memoryless, admission)
+    manager = NodeManager(ports, allocation, scheduler, memoryless, admission)
+    manager.limits = None if limits is None else limits(allocation)
+    return manager

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
+from scheduler.managers.limit_admission import PromiseNotes, PromisesByForecast
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Job, JobId, NodeReading, RunId, Share, Start
 from scheduler.ports import Clock, RunEnded
@@ -14,7 +15,6 @@ from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.forecast import Forecast, Predictor
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import ReportedLoad, SystemState
 
@@ -36,13 +36,10 @@ class Prediction:
     jobs_there: int
 
 
-class Notes(Protocol):
+class Notes(PromiseNotes, Protocol):
     """Receives predictions, promises, and readings that cannot be true."""
 
     def predicted(self, prediction: Prediction) -> None: ...
-
-    def promised(self, job: Job, by_s: float) -> None:
-        """Note that a job is promised to end by then."""
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         """Note that a reading was ignored."""
@@ -72,8 +69,7 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         self.state = SystemState(memory_mb, contract)
         self._job_of: dict[RunId, JobId] = {}
         self.waiting = self.state.waiting
-        self.limits: LimitAdmission | None = None
-        """Admits jobs with turnaround limits; without it, all are admitted."""
+        self.promised = self.state.promised
 
     def required(self, job: Job) -> Requirement | str:
         """What a job requires, or why it could never run here."""
@@ -89,8 +85,6 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
         requirement = self.required(job)
         if isinstance(requirement, str):
             return requirement
-        if self.limits is not None and job.limit_s is not None:
-            return self.limits.submit(job, requirement, self._clock.now_s)
         self.state.add(job, requirement)
         return None
 
@@ -141,49 +135,6 @@ class TimeSharedAllocation(NodeAllocation[TimeSharedProblem]):
 
 
 @dataclass(frozen=True)
-class LimitAdmission:
-    """Admits jobs with turnaround limits, by the forecasts without and with each.
-
-    A limit is promised if the job keeps it by the rule, and no promise is broken that would be kept without
-    the job. Otherwise the job is refused, or accepted without its limit. Jobs without a limit are not asked
-    about. Source: future work of CISNE-P (section 4); the rule is our own.
-    """
-
-    nodes: TimeSharedAllocation
-    predictor: Predictor
-    rule: PromisesByForecast
-    notes: Notes
-
-    def submit(self, job: Job, requirement: Requirement, now_s: float) -> str | None:
-        """Queue a job. Returns None, or the reason for refusing it."""
-        state = self.nodes.state
-        broken = self._late(now_s).keys()
-        state.add(job, requirement)
-        state.promise(job.id, job.deadline_s)
-        late = self._late(now_s)
-        if job.id in late or not late.keys() <= broken:
-            state.withdraw(job)
-            if self.rule.unkept is Unkept.BEST_EFFORT:
-                state.add(job._replace(limit_s=None), requirement)
-                return None
-            whose = job.id if job.id in late else min(late.keys() - broken)
-            what = "its limit" if whose == job.id else f"the limit promised to job {whose}"
-            return f"{what} cannot be kept: job {whose} would end at {late[whose]:.10g} s, as predicted"
-        self.notes.promised(job, job.deadline_s)
-        return None
-
-    def _late(self, now_s: float) -> dict[JobId, float]:
-        """The predicted ends of jobs that are to break a promise."""
-        view = self.nodes.view()
-        return {
-            forecast.job: forecast.end_s
-            for forecast in self.predictor.predict(now_s, view)
-            if (by_s := view.promised.get(forecast.job)) is not None
-            and not self.rule.keeps(forecast, now_s, by_s)
-        }
-
-
-@dataclass(frozen=True)
 class Forecasting:
     """After a round with new jobs, every predictor forecasts all unfinished jobs.
 
@@ -206,5 +157,5 @@ class Forecasting:
                     continue
                 by_s = job.arrival_s + job.limit_s
                 if rule.keeps(forecast, now_s, by_s):
-                    self.nodes.state.promise(job.id, by_s)
+                    self.nodes.promised[job.id] = by_s
                     self.notes.promised(job, by_s)

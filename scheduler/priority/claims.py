@@ -220,10 +220,17 @@ class Claims:
         self._of_request: dict[Hashable, _OfRequest] = {}
         self._of_claimant: dict[tuple[Claimant, str], _OfClaimant] = {}
         self._limit_of: dict[tuple[str, str], int] = {}
+        self._past: dict[tuple[str, str], float] = {}
         self.reasons: list[tuple[str, str]] = []
         """Slurm's reason and whose jobs a limit bounds, by number of the limit."""
         self.where: list[tuple[str, str]] = []
         """The partition and the QOS of the jobs with a claim, by number of the claim."""
+
+    def resume(self, other: Claims) -> None:
+        """Go on from what has been used under the same policy."""
+        self.service.fair.resume(other.service.fair)
+        past = other.service.limits.past
+        self._past = {key: float(past[n]) for key, n in other._limit_of.items()}
 
     def of(self, who: Claimant, request: Request, limit_s: float | None) -> int | str:
         """The number of a job's claim; or the limit that it exceeds alone, so that Slurm never starts it."""
@@ -302,7 +309,9 @@ class Claims:
     def _limit(self, row: _Row) -> int:
         key = row.reason, row.whose
         if key not in self._limit_of:
-            self._limit_of[key] = self.service.limits.add(row.most, self._bounds(row), row.used)
+            self._limit_of[key] = self.service.limits.add(
+                row.most, self._bounds(row), self._past.get(key, row.used)
+            )
             self.reasons.append(key)
         return self._limit_of[key]
 

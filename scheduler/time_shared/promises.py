@@ -1,43 +1,17 @@
-"""Promised turnaround limits, and a job selection that keeps them."""
+"""A job selection that keeps promised turnaround limits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduler.core.arrays import Floats
 from scheduler.model import NodeSchedule
-from scheduler.naming import Choice
 from scheduler.time_shared.core.passes import System
 from scheduler.time_shared.core.tables import TOGETHER_S
 from scheduler.time_shared.core.turnaround import Forecasts
-from scheduler.time_shared.forecast import Forecast
 from scheduler.time_shared.loras import JobChoice, Loras, answer
 from scheduler.time_shared.predictors import methods_of
 from scheduler.time_shared.problem import TimeSharedProblem
-
-
-class Unkept(Choice, noun="treatment of limits that cannot be kept"):
-    """What becomes of a job whose turnaround limit is not promised."""
-
-    ACCEPTED = "accepted"  # it waits with its limit
-    BEST_EFFORT = "best_effort"  # it waits as a job without a limit
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True)
-class PromisesByForecast:
-    """Promises a turnaround limit if the upper bound of the forecast of `predictor` keeps it; without an
-    interval, if `margin` times the predicted time from now keeps it."""
-
-    predictor: str
-    margin: float
-    unkept: Unkept = Unkept.ACCEPTED
-
-    def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool:
-        if forecast.high_s is not None:
-            return max(forecast.high_s, forecast.end_s) <= by_s + TOGETHER_S
-        return now_s + self.margin * (forecast.end_s - now_s) <= by_s + TOGETHER_S
 
 
 class Promising:

@@ -52,10 +52,11 @@ class SystemState:
         """The waiting jobs in order of arrival, then id."""
         self._running: dict[JobId, float] = {}
         """When each running job began."""
-        self._promised: dict[JobId, float] = {}
+        self.promised: dict[JobId, float] = {}
+        """By when unfinished jobs were promised to end."""
         jobs, none = Jobs.empty(0, 1), _read_only(integers(0))
         self._cluster = SharedCluster(jobs, nodes)
-        promised, job_of = MappingProxyType(self._promised), MappingProxyType(self._job_of)
+        promised, job_of = MappingProxyType(self.promised), MappingProxyType(self._job_of)
         self._now = SharedNodes(jobs, nodes, none, none, promised=promised, job_of=job_of)
         """Running jobs are in order of their starts. Changes replace the rows, so that views keep theirs."""
 
@@ -92,7 +93,7 @@ class SystemState:
 
     def _forget(self, job: JobId, row: int) -> None:
         self._free_rows.append(row)
-        self._promised.pop(job, None)
+        self.promised.pop(job, None)
         del self._row_of[job], self._job_of[job]
 
     def _leave(self, job: Job) -> int:
@@ -127,10 +128,6 @@ class SystemState:
         row, jobs = self._row_of[job], self._now.jobs
         jobs.used_s[row] = min(used_s, jobs.cpu_s[row])
         jobs.run_s[row] = now_s - self._running[job]
-
-    def promise(self, job: JobId, by_s: float) -> None:
-        """Record that an unfinished job was promised to end by then."""
-        self._promised[job] = by_s
 
     def set_local(self, n: int, load: ReportedLoad) -> bool:
         """Set the local load of node n. Returns whether that changes which jobs may start: of the load, only

@@ -68,7 +68,7 @@ def replay(
         call = replace(call, isolate=True)
     under_test = named(schedulers, call.is_elsewhere, call.raises_faults and not call.is_elsewhere)
     of_log = Replay.checked(given_log(log, bound_s), how, list(under_test.values()))
-    for note in notes_for(of_log.events, under_test.values()):
+    for note in notes_for(of_log.events, under_test.values(), of_log.is_foreseen):
         warn(note)
     folder = TemporaryDirectory(prefix="sil-", ignore_cleanup_errors=True)
     found = Replays(Path(folder.name), of_log, under_test, folder)

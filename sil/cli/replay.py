@@ -112,7 +112,7 @@ def replay(
             f"--load moves the submissions of jobs, and not the times in {how.events[0]}; leave one out"
         )
     run = Replay.checked(chosen, how, schedulers)
-    for note in notes_for(run.events, schedulers):
+    for note in notes_for(run.events, schedulers, run.is_foreseen):
         console.print_note(note)
     # Enter is pressed in this process.
     executing = where.executor() if how.pause_at_s is None else Inline()

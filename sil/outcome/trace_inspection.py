@@ -90,7 +90,7 @@ _SENTENCES = {
     Fact.ORDER_REFUSED: "job {job} does not start on {where}: {detail}",
     Fact.RUN_ABANDONED: "the run of job {job} on {where} is given up, since its machine does not answer",
     Fact.RUN_DISCARDED: "a run of job {job} ends, which does not count",
-    Fact.PROMISED: "job {job} is promised a turnaround of at most {expected_s:g} s",
+    Fact.PROMISED: "job {job} is promised a turnaround of at most {expected_s:g} s{cost}",
     Fact.JOB_MAPPED: "job {job} is mapped to {where}, {detail}, estimated run time {expected_s:g} s",
     Fact.PASSED_OVER: "job {job} waits: {detail}",
     Fact.JOB_REFUSED: "refused: {detail}",
@@ -117,7 +117,8 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     if event == Fact.RUN_LOST and detail is not None:
         return f"the run of job {job} fails{lost}"
     if event in _SENTENCES:
-        return _SENTENCES[event].format(where=where, lost=lost, **{**fact, "job": job})
+        cost = "" if detail is None else f"; {detail}"
+        return _SENTENCES[event].format(where=where, lost=lost, cost=cost, **{**fact, "job": job})
     if event == Fact.JOB_ARRIVED:
         requested = f"{fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
         requested = requested if detail is None else str(request_of(detail))
@@ -211,7 +212,7 @@ def _with_ids(own: pl.DataFrame, facts: pl.DataFrame) -> Iterator[Row]:
         return
     ids = {str(job): text for job, text in facts.select("job", LOG_ID).drop_nulls().unique().iter_rows()}
     for fact in _rows(own):
-        if fact["event"] == Fact.PASSED_OVER:
+        if fact["event"] in (Fact.PASSED_OVER, Fact.PROMISED, Fact.JOB_REFUSED):
             fact["detail"] = _JOB.sub(lambda job: f"job {ids.get(job[1], job[1])}", fact["detail"] or "")
         yield fact
 

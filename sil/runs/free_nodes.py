@@ -12,12 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from scheduler import UserError
-from scheduler.managers.queues import QueuePolicy
-from scheduler.managers.rigid_allocation import free_nodes_manager
+from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, Unkept
+from scheduler.managers.rigid_allocation import RigidAllocation, free_nodes_manager
 from scheduler.messages import counted
 from scheduler.model import Job
 from scheduler.node_resources.core.codes import MAX_RESERVATIONS
-from scheduler.ports import DrainChanged, ReservationMade, RuntimeEstimator
+from scheduler.ports import AnyScheduler, DrainChanged, ReservationMade, RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.outcome.invariants.checker import Capacity
 from sil.runs.hosting import Supervision, what_if_scheduler
@@ -25,6 +25,7 @@ from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.log_events import Events, NodesReserved, NodesUpdated
 from sil.settings.replays import Estimates
+from sil.trace.facts import Fact
 from sil.trace.log_ids import LOG_ID
 from sil.workload.job_log import JobLog, user_names
 from sil.world.events import EventQueue, StateChange
@@ -37,6 +38,7 @@ from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import expand, patterns
 
 if TYPE_CHECKING:
+    from scheduler.managers.limit_admission import LimitAdmission
     from scheduler.meta_scheduling.outlook import FreeNodesOutlook
     from sil.slurm.submissions import Components
     from sil.slurm.world import SlurmWorld
@@ -52,7 +54,10 @@ class FreeNodesModel(SiteModel):
     run_times: RuntimeEstimator
     queue_policies: Sequence[QueuePolicy] = ()
     """Where jobs of one go before those of others; none: there is one order over all nodes."""
+    preemption: PreemptionPolicy | None = None
+    admission: Admission | None = None
     may_fail = True
+    unkept = Unkept.ACCEPTED
 
     def __init__(self, cluster: SiteNodes | None, processors: int = 0) -> None:
         self.cluster = cluster
@@ -68,7 +73,7 @@ class FreeNodesModel(SiteModel):
         return SpaceSharedMachines(self.n_nodes, self.run_s, events, hindrances)
 
     def ports(self, world: World) -> OnFreeNodes:
-        monitor = NodeStates(world.monitor) if self.may_fail else None
+        self._world, monitor = world, NodeStates(world.monitor) if self.may_fail else None
         ports = OnFreeNodes(world.clock, world.dispatcher, self.n_nodes, self.run_times, monitor)
         if self.cluster is None:
             return ports
@@ -77,14 +82,35 @@ class FreeNodesModel(SiteModel):
         return replace(ports, partitions=of.partitions, policy=of.policy)
 
     def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
-        return free_nodes_manager(ports, asking.scheduler(scheduler), asking.is_memoryless(scheduler))
+        limits = None if self.unkept is Unkept.ACCEPTED else partial(self._limits, ports, scheduler, asking)
+        asked, is_memoryless = asking.scheduler(scheduler), asking.is_memoryless(scheduler)
+        queues, admission = self.queue_policies, self.admission
+        return free_nodes_manager(ports, asked, is_memoryless, queues, self.preemption, admission, limits)
+
+    def _limits(
+        self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision, nodes: RigidAllocation
+    ) -> LimitAdmission:
+        from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
+        from scheduler.managers.run_forward import ForecastsOnNodes
+
+        forecasts = ForecastsOnNodes(nodes, ports.clock, self._maker(ports, scheduler, asking))
+        return LimitAdmission(nodes, forecasts, ports.clock, PromisesByForecast(unkept=self.unkept), self)
+
+    def promised(self, job: Job, by_s: float, cost: str = "") -> None:
+        trace, now_s = self._world.trace, self._world.clock.now_s
+        trace.note(now_s, Fact.PROMISED, job=job.id, expected_s=by_s - job.arrival_s, detail=cost or None)
 
     def outlook(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> FreeNodesOutlook:
         from scheduler.meta_scheduling.outlook import FreeNodesOutlook  # only several clusters need it
 
-        limit_s, seed = asking.guard.limit_s, asking.seed
-        make = partial(what_if_scheduler, asking.host, scheduler.spec, ports.clock, limit_s, seed)
-        return FreeNodesOutlook(ports, make, self.queue_policies)
+        return FreeNodesOutlook(ports, self._maker(ports, scheduler, asking), self.queue_policies)
+
+    def _maker(
+        self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision
+    ) -> Callable[[], AnyScheduler]:
+        """Makes a new instance of the scheduler for each forecast."""
+        of = asking.host, scheduler.spec, ports.clock, asking.guard.limit_s, asking.seed
+        return partial(what_if_scheduler, *of)
 
 
 def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:
@@ -129,6 +155,7 @@ def _components(log: JobLog) -> list[Components]:
     return [Components(tuple(jobs[k] for k in sorted(jobs))) for jobs in of_job.values() if len(jobs) > 1]
 
 
+UNFORESEEN = "forecasts on which jobs with deadlines are admitted do not foresee preemption"
 MODELLED_FLAGS = ("MAINT", "IGNORE_JOBS", "SPEC_NODES", "OVERLAP")
 
 
@@ -138,19 +165,23 @@ def changes_of(events: Events, cluster: SiteNodes) -> tuple[TimedChange, ...]:
 
 
 def unable(
-    events: Events, is_closed_loop: bool, schedulers: Iterable[UnderTest]
+    events: Events, is_closed_loop: bool, unkept: Unkept, schedulers: Iterable[UnderTest]
 ) -> Iterator[tuple[str, str]]:
     """The schedulers that cannot carry events out, or replay a closed loop, by name, and why."""
     for each in schedulers:
         lacks = ["closed loop"] if is_closed_loop else []
+        lacks += [] if unkept is Unkept.ACCEPTED else ["admission by forecast (unkept)"]
         lacks += ["commands for events"] if events and not isinstance(each, SlurmProgram) else []
         if lacks and (not isinstance(each, InProcess) or each.has_own_queue):
             why = f"has its own queue, and no {lacks[0]}; leave one of the two out"
             yield each.label, f"scheduler '{each.label}' {why}"
 
 
-def notes_for(events: Events, schedulers: Iterable[UnderTest]) -> list[str]:
-    """What of the events is not modelled under these schedulers."""
+def notes_for(events: Events, schedulers: Iterable[UnderTest], is_foreseen: bool = True) -> list[str]:
+    """What of the events is not modelled under these schedulers, nor foreseen by the forecasts that admit
+    jobs."""
+    if not is_foreseen:
+        return [UNFORESEEN, *notes_for(events, schedulers)]
     if all(isinstance(each, SlurmProgram) for each in schedulers):
         return [*events.notes]
     return [*events.notes, *events.only_of_slurm, *notes_on(events)]

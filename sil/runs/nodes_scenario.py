@@ -9,20 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scheduler import UserError
-from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, in_order_of_service
-from scheduler.managers.rigid_allocation import free_nodes_manager
+from scheduler.managers.queues import PreemptionPolicy, QueuePolicy, Unkept, in_order_of_service
 from scheduler.messages import abbreviated
 from scheduler.model import Job
 from scheduler.node_request import Request
 from scheduler.priority.claims import Claimant, Claims
-from scheduler.resource_manager import Manager, OnFreeNodes
+from scheduler.resource_manager import OnFreeNodes
 from scheduler.rules import Kind
 from sil.runs.faults import is_remote
 from sil.runs.free_nodes import FreeNodesModel, as_submitted, changes_of, notes_for, unable
-from sil.runs.hosting import Supervision
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel, run_times_by
-from sil.runs.under_test import NO_REQUESTS, InProcess, SlurmProgram, controllers, notes_on_slurm
+from sil.runs.under_test import NO_REQUESTS, SlurmProgram, controllers, notes_on_slurm
 from sil.settings.experiment_file import WorkloadTable
 from sil.settings.replays import Expiry
 from sil.site.site_in_use import ResourceNames
@@ -217,7 +215,10 @@ class NodesScenario(Scenario):
         """What of the policy and the events is not modelled, at all points of the grid."""
         for in_use in (self.in_use, *self.in_use.others.values()):
             yield from () if in_use.policy is None else in_use.policy.notes
-            yield from notes_for(in_use.events, self.schedulers)
+            stops = in_use.policy is not None and in_use.policy.preemption is not None
+            stops = stops or any(queue.displaces for queue in self.named_queues)
+            is_foreseen = not stops or self.experiment.nodes.unkept is Unkept.ACCEPTED
+            yield from notes_for(in_use.events, self.schedulers, is_foreseen)
         if self.in_use.log is None and (policy := self.in_use.policy) is not None:
             claims = Claims(policy, tuple(self.cluster.nodes.values()))
             users = [user.partition(" as ")[2] or user for user in self.experiment.drawn.users]
@@ -255,8 +256,10 @@ class NodesScenario(Scenario):
         if is_remote(self.experiment) and (events or is_closed_loop):
             what = "is not for a manager that the tables messages, crashes and clock_jumps disturb"
             return [(place, f"{'.'.join(place)} {what}; leave one of them out")]
+        unkept = self.experiment.nodes.unkept
         found: Mistakes = [
-            (("schedulers", name), why) for name, why in unable(events, is_closed_loop, self.schedulers)
+            (("schedulers", name), why)
+            for name, why in unable(events, is_closed_loop, unkept, self.schedulers)
         ]
         in_use, experiment = self.in_use, self.experiment
         fail = in_use.down or in_use.absences or experiment.outages or experiment.failures
@@ -306,6 +309,8 @@ class _Nodes(FreeNodesModel):
         self._arriving, self.jobs, self.run_s = arriving, arriving.jobs, arriving.run_s
         self.n_jobs = len(arriving.jobs)
         self.queue_policies = scenario.policies if scenario.has_queues else ()
+        self.preemption = PreemptionPolicy(scenario.experiment.preemption.raised_after)
+        self.admission, self.unkept = scenario.admission, scenario.experiment.nodes.unkept
         events, log = scenario.in_use.events, arriving.log
         self.changes = changes_of(events, scenario.cluster)
         if scenario.experiment.nodes.expiry is Expiry.DEADLINE:
@@ -321,17 +326,6 @@ class _Nodes(FreeNodesModel):
 
     def limit_s(self, job: Job) -> float:
         return self._arriving.limit_s(job)
-
-    def manager(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> Manager:
-        scenario = self._scenario
-        return free_nodes_manager(
-            ports,
-            asking.scheduler(scheduler),
-            asking.is_memoryless(scheduler),
-            self.queue_policies,
-            PreemptionPolicy(scenario.experiment.preemption.raised_after),
-            scenario.admission,
-        )
 
     def slurm_world(self, ports: OnFreeNodes, folder: Path) -> SlurmWorld:
         from sil.slurm.world import SlurmWorld  # not loaded for other schedulers

@@ -15,6 +15,7 @@ import polars as pl
 
 from scheduler import UserError
 from scheduler.free_nodes.runtime_estimates import LONGEST_S
+from scheduler.managers.queues import Unkept
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.isolation.host import Host
 from sil.outcome.invariants.checker import LONG
@@ -255,12 +256,16 @@ class Replay(ReplaySettings):
                 f"{given('--checkpoint-cost').removesuffix('=')} has no effect without "
                 f"{given('--checkpoint-interval').removesuffix('=')}; give both"
             )
-        if self.expiry is Expiry.DEADLINE and DUE_IN_S not in self.log.jobs.columns:
-            raise UserError(
-                f"{given('--expiry', 'deadline')} has no effect, since the jobs of {self.log.name} have no "
-                f"deadlines; draw some with {given('--deadlines', 'LOW:HIGH')}"
-            )
-        for _, why in unable(self.what_happens, bool(self.log.after), schedulers):
+        for option, chosen, default in (
+            ("--expiry", self.expiry, Expiry.NEVER),
+            ("--unkept", self.unkept, Unkept.ACCEPTED),
+        ):
+            if chosen is not default and DUE_IN_S not in self.log.jobs.columns:
+                raise UserError(
+                    f"{given(option, chosen)} has no effect, since the jobs of {self.log.name} have no "
+                    f"deadlines; draw some with {given('--deadlines', 'LOW:HIGH')}"
+                )
+        for _, why in unable(self.what_happens, bool(self.log.after), self.unkept, schedulers):
             raise UserError(why)
         others = [each for each in schedulers if not isinstance(each, SlurmProgram)]
         if others and self.events.on_nodes and self.log.cluster is None:
@@ -304,6 +309,8 @@ class Replay(ReplaySettings):
             return "decisions that cost simulated time are not compiled"
         if self.reasons:
             return "reasons for waiting are not compiled"
+        if self.unkept is not Unkept.ACCEPTED:
+            return "admission by forecast is not compiled"
         if self.eligibility is not None and not self.log.numbers_rise:
             return "conditions of jobs that do not arrive in order of number are not compiled"
         # All times of a replay, and what schedulers estimate then, are less.
@@ -337,6 +344,12 @@ class Replay(ReplaySettings):
     def changes(self) -> tuple[TimedChange, ...]:
         """What happens to the nodes. Raises UserError."""
         return () if self.log.cluster is None else changes_of(self.events, self.log.cluster)
+
+    @property
+    def is_foreseen(self) -> bool:
+        """Whether forecasts that admit jobs foresee why runs are stopped; without any, they need not."""
+        policy = None if self.log.cluster is None else self.log.cluster.policy
+        return self.unkept is Unkept.ACCEPTED or policy is None or policy.preemption is None
 
     @property
     def checkpoints(self) -> Checkpoints | None:
@@ -411,7 +424,7 @@ class LoggedMachine(FreeNodesModel):
         self.jobs, self.n_jobs = runs.arrivals(), runs.total
         self.run_s = lambda job, nodes: runs.run_s(job)
         self.run_times = run_times_by(replay.estimates, runs.run_s)
-        self.changes, self.events = replay.changes, replay.eligibility
+        self.changes, self.events, self.unkept = replay.changes, replay.eligibility, replay.unkept
         self.unsuccessful = frozenset(map(int, log.unsuccessful)) if self.events else ()
         self.may_fail = any(isinstance(change, StateChange) for _, change in self.changes)
         self._replay, self._runs = replay, runs

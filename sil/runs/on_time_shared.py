@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from scheduler.managers.queues import Admission
+from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
+from scheduler.managers.queues import Admission, Unkept
 from scheduler.managers.starting_manager import NodeManager
 from scheduler.managers.time_shared_allocation import (
     Forecasting,
-    LimitAdmission,
     Prediction,
     TimeSharedAllocation,
 )
@@ -22,7 +22,6 @@ from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from sil.live.machines import RealNodes
 from sil.live.real_events import RealEvents
 from sil.outcome.invariants.checker import Capacity
@@ -129,12 +128,19 @@ class TimeSharedSystem(SiteModel):
         admission: Admission | None = None,
     ) -> NodeManager[TimeSharedProblem]:
         """The built-in manager, which predicts all jobs whenever one arrives."""
-        if promises is not None and promises.unkept is not Unkept.ACCEPTED:
+        nodes, on_arrival = self._allocation, promises is not None and promises.unkept is not Unkept.ACCEPTED
+        forecasting = Forecasting(nodes, predictors, self, None if on_arrival else promises)
+        manager = NodeManager(ports, nodes, scheduler, admission=admission, new_jobs=forecasting)
+        if promises is not None and on_arrival:
             predictor = predictors[promises.predictor]
-            self._allocation.limits = LimitAdmission(self._allocation, predictor, promises, self)
-            promises = None  # which are made on arrival
-        forecasting = Forecasting(self._allocation, predictors, self, promises)
-        return NodeManager(ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting)
+            manager.limits = LimitAdmission(
+                nodes,
+                lambda running: predictor.predict(ports.clock.now_s, nodes.view()),
+                ports.clock,
+                promises,
+                self,
+            )
+        return manager
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:
         """A run without disturbances, under a scheduler that is trusted."""
@@ -177,9 +183,11 @@ class TimeSharedSystem(SiteModel):
     def predicted(self, prediction: Prediction) -> None:
         self._predictions.append(prediction)
 
-    def promised(self, job: Job, by_s: float) -> None:
+    def promised(self, job: Job, by_s: float, cost: str = "") -> None:
         within_s = by_s - self._submitted_s[job.id]
-        self._trace.note(self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=within_s)
+        self._trace.note(
+            self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=within_s, detail=cost or None
+        )
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         self._trace.note(self._clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)

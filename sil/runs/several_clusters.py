@@ -43,7 +43,7 @@ class SeveralClusters(Scenario):
     where = "with several clusters"
     without_effect = (
         *("history", "log", "policy", "events", "queues", "notional", "outages"),
-        *("messages", "crashes", "clock_jumps", "guard.decision_cost", "guard.reasons"),
+        *("messages", "crashes", "clock_jumps", "guard.decision_cost", "guard.reasons", "nodes.unkept"),
     )
 
     @classmethod

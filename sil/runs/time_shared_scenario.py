@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scheduler.coscheduling.daemon import Coscheduler
+from scheduler.managers.limit_admission import PromisesByForecast
 from scheduler.managers.starting_manager import NodeManager
 from scheduler.model import Job, NodeSchedule
 from scheduler.naming import Misnamed
@@ -17,7 +18,6 @@ from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from sil.isolation.host import Host
 from sil.runs.hosting import Supervision, what_if_scheduler
 from sil.runs.on_time_shared import TimeSharedSystem
@@ -90,7 +90,7 @@ class TimeSharedScenario(Scenario):
         if table.limits is None:
             return None
         of = table.limits
-        return PromisesByForecast(of.predictor or table.predictors[0], of.margin, Unkept(of.unkept))
+        return PromisesByForecast(of.predictor or table.predictors[0], of.margin, of.unkept)
 
     @property
     def cluster(self) -> TimeSharedCluster:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
+from scheduler.managers.queues import Unkept
 from sil.settings.faults import ClockJumpTable, CrashesTable, FailuresTable, GuardTable, MessagesTable
 from sil.settings.log_tables import HistoryTable, LogTable, check_sizes
 from sil.settings.notional import Notional
@@ -228,12 +229,15 @@ def changed_keys(settings: RunSettings, keys: Iterable[str]) -> list[str]:
 class NodesTable(Table):
     """On nodes of partitions: the run-time estimates for schedulers, and whether jobs end at their time
     limits. With `deadlines`, each job has one: its submission, plus its estimate times a factor drawn from
-    this range; with the `expiry` deadline, it is removed from the queue when it cannot keep it any more."""
+    this range; with the `expiry` deadline, it is removed from the queue when it cannot keep it any more. If
+    a forecast on its arrival says that it, or a job that was admitted before, would miss its deadline, it is
+    admitted all the same, without its deadline, or not (`unkept`)."""
 
     estimates: Estimates = Estimates.USER
     time_limits: Literal["enforced", "ignored"] = "enforced"
     deadlines: Factors | None = None
     expiry: Expiry = Expiry.NEVER
+    unkept: Unkept = Unkept.ACCEPTED
 
 
 class Experiment(RunSettings):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+from scheduler.managers.queues import Unkept
 from sil.declared import Setting, Settings
 from sil.workload.settings import FROM
 from sil.world.events import ORDERS
@@ -67,6 +68,9 @@ class ReplaySettings(Asking):
       two run times.
     * `expiry`: When jobs with deadlines leave the queue without having run: never, or deadline: as soon as
       their time limits would end after their deadlines (Slurm's state DEADLINE).
+    * `unkept`: What becomes of a job with a deadline if a forecast on its arrival says that it, or a job that
+      was admitted before, would miss its deadline: accepted, without a forecast; best_effort, as a job
+      without a deadline; or refused.
     * `decision_cost`: Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10),
       modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') for
       the charges of an earlier run.
@@ -84,6 +88,7 @@ class ReplaySettings(Asking):
 
     estimates: Estimates = Estimates.USER
     expiry: Expiry = Expiry.NEVER
+    unkept: Unkept = Unkept.ACCEPTED
     decision_cost: str = NONE
     memory_limit_mb: Annotated[float | None, Setting(least=1.0)] = None
     reasons: bool = False

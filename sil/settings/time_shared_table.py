@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from scheduler.managers.queues import Unkept
 from site_db.files.toml_file import Count, NotNegative, Period, Positive, Table
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
@@ -124,7 +125,7 @@ class LimitsTable(Table):
     times_alone: Factors
     predictor: Predictor | None = None
     margin: float = Field(default=1.5, ge=1, strict=True)
-    unkept: Literal["accepted", "best_effort", "refused"] = "accepted"
+    unkept: Unkept = Unkept.ACCEPTED
 
 
 class KindTable(Table):

@@ -38,7 +38,7 @@ class Columns(TypedDict, total=False):
     resource: int
     machines: Sequence[int]
     expected_s: float | None
-    detail: str
+    detail: str | None
     message: str
 
 

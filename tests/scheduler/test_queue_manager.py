@@ -5,20 +5,16 @@ from __future__ import annotations
 import pytest
 
 from scheduler import rules
+from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
+from scheduler.managers.queues import Unkept
 from scheduler.managers.starting_manager import NodeManager
-from scheduler.managers.time_shared_allocation import (
-    Forecasting,
-    LimitAdmission,
-    Prediction,
-    TimeSharedAllocation,
-)
+from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler, RunLost
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware
-from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from tests.scheduler.fakes import ByHand, FixedScheduler, placing
 
@@ -32,7 +28,7 @@ class Notes:
     def predicted(self, prediction: Prediction) -> None:
         self.predictions.append(prediction)
 
-    def promised(self, job: Job, by_s: float) -> None:
+    def promised(self, job: Job, by_s: float, cost: str = "") -> None:
         self.promises.append((job.id, by_s))
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
@@ -50,13 +46,18 @@ class Queue(ByHand):
         memory_mb, contract = (512.0,) * n_nodes, SocialContract()
         nodes = TimeSharedAllocation(memory_mb, contract, self.clock, self, self, notes)
         rule = PromisesByForecast("aware", 1.5)
-        forecasting = notes and Forecasting(nodes, {"aware": PolicyAware(Loras())}, notes, rule)
-        if unkept != "accepted":
-            exact = PromisesByForecast("aware", 1.0, Unkept(unkept))
-            nodes.limits = LimitAdmission(nodes, PolicyAware(scheduler), exact, notes or Notes())
-            forecasting = None
+        predictors = {"aware": PolicyAware(Loras())}
+        forecasting = None if notes is None else Forecasting(nodes, predictors, notes, rule)
         ports = OnSharedNodes(self.clock, self.dispatcher, memory_mb, contract, self, self.monitor)
-        self.manager = NodeManager(ports, nodes, scheduler, new_jobs=forecasting)
+        if unkept == "accepted":
+            self.manager = NodeManager(ports, nodes, scheduler, new_jobs=forecasting)
+            return
+        self.manager = NodeManager(ports, nodes, scheduler)
+        assert isinstance(scheduler, Loras)
+        predict, exact = PolicyAware(scheduler).predict, PromisesByForecast("aware", 1.0, Unkept(unkept))
+        self.manager.limits = LimitAdmission(
+            nodes, lambda _: predict(self.clock.now_s, nodes.view()), self.clock, exact, notes or Notes()
+        )
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:
@@ -130,9 +131,9 @@ def test_a_limit_that_cannot_be_kept_is_refused_with_whose_it_would_be() -> None
     queue = Queue(Loras("edf", most_jobs=1), 1, notes, "refused")
     queue.submit(limited(0, 100.0), limited(1, 200.0), limited(2, 310.0))
     refuse = queue.manager.on_job_arrived
-    own = "its limit cannot be kept: job 3 would end at 400 s, as predicted"
+    own = "as predicted, job 3 would miss its deadline by 1 s"
     assert refuse(limited(3, 399.0)) == own
-    others = "the limit promised to job 2 cannot be kept: job 2 would end at 400 s, as predicted"
+    others = "as predicted, job 2 would miss its deadline by 90 s"
     assert refuse(limited(4, 305.0)) == others
     assert notes.promises == [(0, 100.0), (1, 200.0), (2, 310.0)]
     queue.submit(job(5))  # without a limit, it comes last

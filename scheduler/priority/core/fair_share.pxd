@@ -23,6 +23,7 @@ cdef class FairShare:
     cdef long[::1] used_by
     cdef double[::1] used_last
     cdef void order_below(self) except *
+    cpdef void resume(self, FairShare other) except *
     cpdef double next_s(self) noexcept
     @cython.locals(took_s=double, decayed_s=double)
     cdef double used_since(self, Py_ssize_t slot, double now_s) noexcept

@@ -65,6 +65,12 @@ class FairShare:
                 self.first_below[self.above[a]] -= 1
                 self.below[self.first_below[self.above[a]]] = a
 
+    def resume(self, other: FairShare) -> None:
+        """Go on from the usage of runs that have ended, and of others up to the last calculation."""
+        self.usage, self.scale, self.effective = other.usage.copy(), other.scale, other.effective.copy()
+        self.last_s, self.n_reset, self.n_ended = other.last_s, other.n_reset, other.n_ended
+        self.used_by, self.used_last = other.used_by.copy(), other.used_last.copy()
+
     def next_s(self) -> float:
         """When priorities are calculated next."""
         return self.origin_s if self.last_s == -inf else self.last_s + self.period_s

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scheduler.managers.limit_admission import PromisesByForecast
+from scheduler.managers.queues import Unkept
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import JobChoice, Loras, NodeChoice, OrderChoice
 from scheduler.time_shared.predictors import PolicyAware
-from scheduler.time_shared.promises import PromisesByForecast, Unkept
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.experiment_figures import mpl_segments
 from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
