@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from scheduler.core.codes import SHORTEST_S
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
@@ -23,7 +22,7 @@ from scheduler.managers.queues import (
     in_order_of_service,
     never_fits,
 )
-from scheduler.managers.starting_manager import NodeAllocation, NodeManager
+from scheduler.managers.starting_manager import NodeAllocation, NodeManager, Submit
 from scheduler.managers.suspension import Suspension
 from scheduler.messages import UserError
 from scheduler.model import Job, JobId, RunId, Share, Start
@@ -34,9 +33,6 @@ from scheduler.priority.claims import Claimant, Claims
 from scheduler.priority.policy import Preempted
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
-
-if TYPE_CHECKING:
-    from scheduler.managers.limit_admission import LimitAdmission
 
 
 class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"]):
@@ -259,14 +255,14 @@ def free_nodes_manager(
     queues: Sequence[QueuePolicy] = (),
     preemption: PreemptionPolicy | None = None,
     admission: Admission | None = None,
-    limits: Callable[[RigidAllocation], LimitAdmission] | None = None,
+    limits: Callable[[RigidAllocation], Submit] | None = None,
 ) -> NodeManager[FreeNodesProblem | ConsumableNodesProblem]:
     """The manager of the nodes that these ports describe.
 
     Nodes with cores, memory and GPUs may have several queues, between which runs may be preempted; all jobs
     are in one problem for the scheduler, in order of service. By default, jobs of other queues are refused;
     `admission` states further rules for the same queues. Without `queues` there is one, open to all. `limits`
-    makes what admits jobs with turnaround limits; without it, all are admitted.
+    admits jobs with turnaround limits; without it, all are admitted.
 
     Raises UserError for queues on identical nodes and for a least gain, ValueError for queues that
     cannot be served.
@@ -286,5 +282,5 @@ def free_nodes_manager(
         )
     allocation = RigidAllocation(ports, queues, preemption.raised_after)
     manager = NodeManager(ports, allocation, scheduler, memoryless, admission)
-    manager.limits = None if limits is None else limits(allocation)
+    manager.submit_limited = None if limits is None else limits(allocation)
     return manager

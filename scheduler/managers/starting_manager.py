@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from scheduler.managers.availability import LatestReadings
 from scheduler.managers.queues import Admission
@@ -37,11 +37,11 @@ from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
 
-if TYPE_CHECKING:
-    from scheduler.managers.limit_admission import LimitAdmission  # loads compiled functions
-
 P = TypeVar("P", bound=SchedulingProblem, covariant=True)
 Q = TypeVar("Q", bound=SchedulingProblem)
+
+Submit = Callable[[Job, Mapping[RunId, Running]], str | None]
+"""Queues a job beside the runs in progress. Returns None, or the reason for refusing it."""
 
 
 class NodeAllocation(ABC, Generic[P]):
@@ -179,8 +179,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._dispatcher = ports.dispatcher
         self._monitor = ports.monitor
         self._admission = admission
-        self.limits: LimitAdmission | None = None
-        """Admits jobs with turnaround limits; without it, all are admitted."""
+        self.submit_limited: Submit | None = None
+        """For jobs with turnaround limits; without it, all are queued."""
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
         self._running: dict[RunId, Running] = {}
@@ -212,10 +212,10 @@ class NodeManager(ResourceManager, Generic[Q]):
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
                 return refused
-        if self.limits is None or job.limit_s is None:
+        if self.submit_limited is None or job.limit_s is None:
             refused = self._nodes.submit(job)
         else:
-            refused = self.limits.submit(job, self._running)
+            refused = self.submit_limited(job, self._running)
         if refused is not None:
             return refused
         if self._admission is not None:

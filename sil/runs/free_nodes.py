@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from scheduler import UserError
 from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, Unkept
 from scheduler.managers.rigid_allocation import RigidAllocation, free_nodes_manager
+from scheduler.managers.starting_manager import Submit
 from scheduler.messages import counted
 from scheduler.model import Job
 from scheduler.node_resources.core.codes import MAX_RESERVATIONS
@@ -38,7 +39,6 @@ from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import expand, patterns
 
 if TYPE_CHECKING:
-    from scheduler.managers.limit_admission import LimitAdmission
     from scheduler.meta_scheduling.outlook import FreeNodesOutlook
     from sil.slurm.submissions import Components
     from sil.slurm.world import SlurmWorld
@@ -89,12 +89,13 @@ class FreeNodesModel(SiteModel):
 
     def _limits(
         self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision, nodes: RigidAllocation
-    ) -> LimitAdmission:
+    ) -> Submit:
         from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
         from scheduler.managers.run_forward import ForecastsOnNodes
 
         forecasts = ForecastsOnNodes(nodes, ports.clock, self._maker(ports, scheduler, asking))
-        return LimitAdmission(nodes, forecasts, ports.clock, PromisesByForecast(unkept=self.unkept), self)
+        rule = PromisesByForecast(unkept=self.unkept)
+        return LimitAdmission(nodes, forecasts, ports.clock, rule, self).submit
 
     def promised(self, job: Job, by_s: float, cost: str = "") -> None:
         trace, now_s = self._world.trace, self._world.clock.now_s

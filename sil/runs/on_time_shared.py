@@ -132,14 +132,9 @@ class TimeSharedSystem(SiteModel):
         forecasting = Forecasting(nodes, predictors, self, None if on_arrival else promises)
         manager = NodeManager(ports, nodes, scheduler, admission=admission, new_jobs=forecasting)
         if promises is not None and on_arrival:
-            predictor = predictors[promises.predictor]
-            manager.limits = LimitAdmission(
-                nodes,
-                lambda running: predictor.predict(ports.clock.now_s, nodes.view()),
-                ports.clock,
-                promises,
-                self,
-            )
+            predict, clock = predictors[promises.predictor].predict, ports.clock
+            made = LimitAdmission(nodes, lambda _: predict(clock.now_s, nodes.view()), clock, promises, self)
+            manager.submit_limited = made.submit
         return manager
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:

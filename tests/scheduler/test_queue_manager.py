@@ -55,9 +55,10 @@ class Queue(ByHand):
         self.manager = NodeManager(ports, nodes, scheduler)
         assert isinstance(scheduler, Loras)
         predict, exact = PolicyAware(scheduler).predict, PromisesByForecast("aware", 1.0, Unkept(unkept))
-        self.manager.limits = LimitAdmission(
+        admission = LimitAdmission(
             nodes, lambda _: predict(self.clock.now_s, nodes.view()), self.clock, exact, notes or Notes()
         )
+        self.manager.submit_limited = admission.submit
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:
