@@ -10,13 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from scheduler.messages import UserError, abbreviated, counted
-from scheduler.node_request import Node, Partition
+from scheduler.node_request import UNTYPED, Node, Partition
 from sil.slurm.configuration import OWN, Configuration, gres_conf
 from site_db.site_file.cluster import SiteNodes
 from site_db.site_file.machine_names import fold
 
-UNTYPED = "gpu"
-"""The type of GPUs whose type is unknown, as `site_db.slurm_conf` reads `Gres=gpu:4`."""
 MAX_CPUS = 65_000
 """The most CPUs of a node and of a task: Slurm counts them in 16 bits, of which the last values have
 meanings."""

@@ -11,8 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from scheduler.node_request import Node
-from sil.slurm.cluster import UNTYPED
+from scheduler.node_request import UNTYPED, Node
 from sil.slurm.daemons import CommandFailed, Daemons
 from sil.slurm.installation import Installation
 from sil.slurm.protocol.authentication import Authentication, Munge, Stated

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, RunId, Share
-from scheduler.node_request import Node, Request
+from scheduler.node_request import UNTYPED, Node, Request
 from scheduler.node_set import NodeSet
-from sil.slurm.cluster import MAX_CPUS, UNTYPED
+from sil.slurm.cluster import MAX_CPUS
 from sil.slurm.protocol.submission import NodeShare
 from site_db.site_file.cluster import SiteNodes
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.node_request import Node, Partition
+from scheduler.node_request import UNTYPED, Node, Partition
 from site_db.files.access import Memory
 from site_db.jobs.logged import LoggedJob
 from site_db.jobs.requests import partitions_of
@@ -20,8 +20,6 @@ from site_db.site_file.cluster import SiteNodes
 NO_PARTITION = "default"
 BYTES_OF_A_PLACE = 150
 """The memory, in bytes, for a job on a node, also while they are sorted."""
-UNNAMED = "gpu"
-"""The type of GPUs whose type accounting does not state."""
 
 
 class Overbooked(NamedTuple):
@@ -145,13 +143,13 @@ def _need(job: LoggedJob, n: int) -> _Used:
     cpus, memory_mib = ceil(tres.cpus / n), ceil(tres.memory_mib / n)
     if tres.cpus % n and not tres.gpus:
         memory_mib = cpus * ceil(tres.memory_mib / tres.cpus)
-    return _Used(cpus, memory_mib, {name or UNNAMED: ceil(amount / n) for name, amount in tres.gpus.items()})
+    return _Used(cpus, memory_mib, {name or UNTYPED: ceil(amount / n) for name, amount in tres.gpus.items()})
 
 
 def _gpus(largest: Mapping[str, int], at_a_time: int) -> tuple[str, ...]:
     """GPUs by type: of each that accounting names, the largest number that one job had; and as many more of
     the first type as were in use at a time, or as one job had of any type."""
-    named = sorted(largest.keys() - {UNNAMED})
+    named = sorted(largest.keys() - {UNTYPED})
     gpus = [gpu_type for gpu_type in named for _ in range(largest[gpu_type])]
-    more = max(at_a_time, largest.get(UNNAMED, 0)) - len(gpus)
-    return (*gpus, *[named[0] if named else UNNAMED] * more)
+    more = max(at_a_time, largest.get(UNTYPED, 0)) - len(gpus)
+    return (*gpus, *[named[0] if named else UNTYPED] * more)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from math import inf
 
 from scheduler.messages import abbreviated, counted
-from scheduler.node_request import MAX_GPUS, Node, Partition
+from scheduler.node_request import MAX_GPUS, UNTYPED, Node, Partition
 from site_db.files.input_errors import MAX_VALUE, shortened
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.keys import NOT_MODELLED, IgnoredKeys
@@ -191,7 +191,7 @@ def _gres(line: Line) -> tuple[tuple[str, ...], dict[str, int]]:
         if name == "gpu":
             if len(gpus) + amount > MAX_GPUS:
                 raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MAX_GPUS}")
-            gpus += [types[0] if types else "gpu"] * amount
+            gpus += [types[0] if types else UNTYPED] * amount
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount
     return tuple(gpus), others
