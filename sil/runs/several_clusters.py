@@ -96,9 +96,8 @@ class SeveralClusters(Scenario):
     @property
     def model(self) -> dict[str, Any]:
         models = [member.model for member in self.members.values()]
-        nodes = dict.fromkeys(sentence for model in models for sentence in model.get("nodes", ()))
         schedulers = tuple(each.scheduler for each in self.experiment.clusters)
-        found = {"nodes": (*nodes, *self.transfers.notes()), "cluster_schedulers": schedulers}
+        found = {"nodes": tuple(self.notes()), "cluster_schedulers": schedulers}
         if not all(models):  # where nodes are time-shared, all count as whole nodes
             return found
         keys = ("cores", "gpus", "node_cores")
@@ -158,9 +157,9 @@ class SeveralClusters(Scenario):
         return _joined(run, runs, at)._replace(timings=timings_frame(decisions, run))
 
     def notes(self) -> Iterator[str]:
-        yield from self.transfers.notes()
         for name, member in self.members.items():
             yield from (f"cluster '{name}': {text}" for text in member.notes())
+        yield from self.transfers.notes()
 
 
 def _joined(run: RunKey, runs: Sequence[SiteRun], at: Sequence[Collection[JobId]]) -> RunTables:
