@@ -14,8 +14,11 @@ import socket
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from io import BytesIO
 from math import inf
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from sil.workers import channel
 from sil.workers.channel import Message
@@ -32,12 +35,13 @@ class Processes(Concurrent):
         self.slots = workers
         self._idle: list[OwnProcess] = []
         self._busy: dict[OwnProcess, Item] = {}
+        self._arguments = _CommonArguments()
 
     def _start(self, item: Item) -> None:
-        pickled = pickle.dumps(item)
+        pickled, common = self._arguments.pickled(item)
         worker = self._idle.pop() if self._idle else own_process(_work, limits=None)
         self._busy[worker] = item
-        worker.send(Message({}, pickled))
+        worker.send(Message({}, pickle.dumps((self._arguments.new_to(worker, common), pickled))))
 
     def _wait(self) -> Sequence[tuple[Item, Outcome]]:
         while True:
@@ -70,6 +74,38 @@ class Processes(Concurrent):
             self._idle.pop().close()
 
 
+class _CommonArguments:
+    """Arguments of items' calls, like a scenario, that the item before had, too: each is pickled once, and a
+    worker gets it once, since that takes as long as a short run."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, object] = {}
+        """The arguments of the item before, by their ids."""
+        self._pickled: dict[int, tuple[object, bytes]] = {}
+        """By id, which is another object's after an object's end: thus with the object."""
+        self._sent: WeakKeyDictionary[OwnProcess, set[int]] = WeakKeyDictionary()
+
+    def pickled(self, item: Item) -> tuple[bytes, set[int]]:
+        """The item, and the ids of the common arguments that it refers to."""
+        arguments = item.call.args if isinstance(item.call, partial) else ()
+        now = {id(each): each for each in arguments if not isinstance(each, str | int | float | None)}
+        for key in now.keys() & self._last.keys() - self._pickled.keys():
+            self._pickled[key] = now[key], pickle.dumps(now[key])
+        self._last = now
+        common = now.keys() & self._pickled.keys()
+        file = BytesIO()
+        pickler = pickle.Pickler(file)
+        pickler.persistent_id = lambda value: id(value) if id(value) in common else None  # type: ignore[method-assign]
+        pickler.dump(item)
+        return file.getvalue(), common
+
+    def new_to(self, worker: OwnProcess, common: set[int]) -> dict[int, bytes]:
+        sent = self._sent.setdefault(worker, set())
+        new = {key: self._pickled[key][1] for key in common - sent}
+        sent |= common
+        return new
+
+
 def _outcome(worker: OwnProcess) -> Outcome | None:
     """The next outcome of a worker's item, if there is one."""
     try:
@@ -89,15 +125,25 @@ def _work(connection: socket.socket) -> None:
     def send(outcome: bytes) -> None:
         channel.send(connection, Message({}, outcome))
 
+    common = dict[int, object]()
+
+    def received(message: bytes) -> Item:
+        new, pickled = pickle.loads(message)
+        common.update((key, pickle.loads(each)) for key, each in new.items())
+        unpickler = pickle.Unpickler(BytesIO(pickled))
+        unpickler.persistent_load = common.__getitem__  # type: ignore[method-assign]
+        item: Item = unpickler.load()
+        return item
+
     with suppress(EOFError, OSError):
         while True:
-            pickled = channel.receive(connection).columns
-            send(_pickled_outcome(pickled, lambda value: send(pickle.dumps(("report", value)))))
+            item = partial(received, channel.receive(connection).columns)
+            send(_pickled_outcome(item, lambda value: send(pickle.dumps(("report", value)))))
 
 
-def _pickled_outcome(pickled: bytes, report: Callable[[Any], None]) -> bytes:
+def _pickled_outcome(item: Callable[[], Item], report: Callable[[Any], None]) -> bytes:
     try:
-        return pickle.dumps(("result", tried(pickle.loads(pickled), report)))
+        return pickle.dumps(("result", tried(item(), report)))
     except BaseException as error:
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         with suppress(Exception):

@@ -36,9 +36,11 @@ from tests.sil.workers.works import (
     DiesAlways,
     Exits,
     NeverReturns,
+    Pickled,
     Root,
     items_of,
     told,
+    told_by,
     wait_for,
     write_files,
 )
@@ -87,6 +89,19 @@ def test_results_and_files_are_byte_identical_on_every_executor(cluster: Cluster
             assert repr(runner.results(items)) == in_this_process
             runner.results([Item("writes", write_files, folder)])
         assert (folder / "within" / "file").read_text() == "written"
+
+
+def test_what_the_items_have_in_common_is_pickled_once_and_gets_to_each_worker() -> None:
+    common, other, found = Pickled(), Pickled(), dict[str, Any]()
+    items = [Item(str(n), partial(told_by, common, other if 2 <= n < 6 else None, n)) for n in range(9)]
+    items.insert(4, Item("dies", partial(os._exit, 1)))
+    with Processes(2) as executor:
+        executor.run(items, lambda item, value: found.update({item.key: value}))
+    assert isinstance(found.pop("dies"), Died)
+    here = os.getpid()
+    assert found == {str(n): (here, here if 2 <= n < 6 else None, n) for n in range(9)}
+    assert common.times <= 4
+    assert other.times <= 4
 
 
 def test_a_killed_process_is_retried_but_one_that_exits_is_not(tmp_path: Path) -> None:
