@@ -20,9 +20,8 @@ from scheduler.model import Job, JobId
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import Algorithm1, PolicyAware
-from scheduler.time_shared.problem import TimeSharedProblem
+from scheduler.time_shared.problem import ReportedLoad, SystemState, TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import ReportedLoad, SystemState
 from tests.scheduler.loras_reference import ReferenceLoras
 
 SEED = 2006

@@ -54,7 +54,7 @@ ON_SHARED_NODES = {
     "uniform": "loras(node_selection=uniform)",
     "normal_easy": "loras(node_selection=normal, selection=easy)",
     "uniform_easy": "loras(node_selection=uniform, selection=easy)",
-    "promising": "scheduler.time_shared.promises:Promising",
+    "promising": "scheduler.time_shared.predictors:Promising",
     "loras": "scheduler.time_shared.loras:Loras",
 }
 """Schedulers that start jobs on time-shared nodes. The first five are compositions from Hanzich et al.

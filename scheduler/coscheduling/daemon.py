@@ -175,11 +175,7 @@ class InUserSpace:
     """
 
     def __init__(
-        self,
-        ports: DaemonPorts,
-        contract: SocialContract,
-        cooperating: Cooperating,
-        dynamic: DynamicPriority,
+        self, ports: DaemonPorts, contract: SocialContract, cooperating: Cooperating, dynamic: DynamicPriority
     ) -> None:
         self._ports, self._share, self._cooperating = ports, contract.share, cooperating
         self._dynamic, self._seen_s = dynamic, 0.0

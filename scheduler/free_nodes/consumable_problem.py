@@ -27,14 +27,7 @@ from scheduler.node_set import NodeSet
 from scheduler.ports import Scheduler
 from scheduler.priority.claims import Claimant
 from scheduler.problem import Running, SchedulingProblem, first_violation
-from scheduler.rules import (
-    NODES_FREE,
-    OUTSIDE_RESERVATIONS,
-    WITHIN_LIMITS,
-    AllOthers,
-    Kind,
-    Violation,
-)
+from scheduler.rules import NODES_FREE, OUTSIDE_RESERVATIONS, WITHIN_LIMITS, AllOthers, Kind, Violation
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:

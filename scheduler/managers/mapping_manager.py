@@ -213,13 +213,7 @@ class MappingManager(ResourceManager):
             machine_s = np.where(self._availability.up, np.maximum(ready_s, now_s), np.inf)
             return ReadyTimes(read_only(machine_s), self._availability.members())
 
-        problem = MappingProblem(
-            now_s,
-            tuple(jobs),
-            etc,
-            read_ready_times,
-            MappingProxyType(self._running),
-        )
+        problem = MappingProblem(now_s, tuple(jobs), etc, read_ready_times, MappingProxyType(self._running))
         schedule = self._schedulers[queue.name].schedule(problem)
         violation = problem.violation(schedule)
         if violation is not None:

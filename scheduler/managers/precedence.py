@@ -12,13 +12,7 @@ from scheduler.core.arrays import Ints
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.managers.queues import QueuePolicy
 from scheduler.priority.claims import Claims
-from scheduler.priority.policy import (
-    PartitionPolicy,
-    Preempted,
-    Preemption,
-    PreemptMode,
-    QualityOfService,
-)
+from scheduler.priority.policy import PartitionPolicy, Preempted, Preemption, PreemptMode, QualityOfService
 
 
 class Precedence(ABC):

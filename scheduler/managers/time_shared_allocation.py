@@ -14,9 +14,8 @@ from scheduler.ports import Clock, RunEnded
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.forecast import Forecast, Predictor
-from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
+from scheduler.time_shared.problem import ReportedLoad, SharedNodes, SystemState, TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import ReportedLoad, SystemState
 
 
 class CpuTimes(Protocol):

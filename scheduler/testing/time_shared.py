@@ -12,9 +12,8 @@ from scheduler.model import ON_NODES, Job, JobId, RunId, Start
 from scheduler.problem import Running
 from scheduler.testing.examination import Outline, exactly, st
 from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.problem import TimeSharedProblem
+from scheduler.time_shared.problem import ReportedLoad, SystemState, TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import ReportedLoad, SystemState
 
 NODE_MB = 512.0
 
@@ -77,12 +76,7 @@ def _first_fit(problem: TimeSharedProblem) -> Sequence[Start]:
 
 
 LOCAL_LOAD = st.sampled_from(
-    [
-        ReportedLoad(),
-        ReportedLoad(),
-        ReportedLoad(1.0, 0.3, 150.0, True),
-        ReportedLoad(0.0, 0.1, 300.0, True),
-    ]
+    [ReportedLoad(), ReportedLoad(), ReportedLoad(1.0, 0.3, 150.0, True), ReportedLoad(0.0, 0.1, 300.0, True)]
 )
 CPU_S = st.one_of(st.integers(1, 50).map(float), st.floats(0.5, 100.0, width=32))
 

@@ -44,12 +44,7 @@ KEEPS_INVARIANTS = "keeps-invariants"
 
 @spread(as_keyword)
 def replay(
-    log: JobLog,
-    schedulers: object = COMPARED,
-    *,
-    how: Replaying,
-    bound_s: float = BOUND_S,
-    call: Isolating,
+    log: JobLog, schedulers: object = COMPARED, *, how: Replaying, bound_s: float = BOUND_S, call: Isolating
 ) -> Replays:
     """Replay a log of rigid jobs under some schedulers, with the results of the command `sil replay`.
 

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.messages import counted
 from sil.runs.under_test import BatsimProgram, InProcess, SlurmProgram, UnderTest
-from sil.settings.files import (
-    SCHEDULER,
-    all_sources,
-    module_spec,
-    scheduler_source,
-    source_hash,
-)
+from sil.settings.files import SCHEDULER, all_sources, module_spec, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
 from sil.usable import VERSION
 

@@ -20,7 +20,7 @@ from scheduler.registry import SchedulerSpec
 from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import COVERAGE, Basis, circumstances_of
-from scheduler.time_shared.system import ReportedLoad, SystemState
+from scheduler.time_shared.problem import ReportedLoad, SystemState
 from sil.isolation.host import Host
 from sil.runs.hosting import call_isolated, what_if_scheduler
 from sil.runs.under_test import UnderTest

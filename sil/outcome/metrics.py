@@ -268,8 +268,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     if (runs["ending"] == Fact.RUN_ENDED).all():
         of_interrupted = dict.fromkeys(of_interrupted, pl.lit(None, pl.Float64))
     held_s = runs.group_by(RUN).agg(
-        held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum(),
-        **of_interrupted,
+        held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum(), **of_interrupted
     )
     backlog = backlog_metrics(
         facts, spans.join(held_s.rename({"held_s": "computing_s"}), on=RUN), description

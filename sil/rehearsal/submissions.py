@@ -16,14 +16,7 @@ from typing import Any, NamedTuple
 
 from scheduler.managers.eligibility import JobArray
 from site_db.jobs.logged import LoggedJob
-from site_db.jobs.sacct.reader import (
-    DEPENDENT,
-    HETEROGENEOUS,
-    NAMED_NODES,
-    QUALITY,
-    RESERVED,
-    THROTTLED,
-)
+from site_db.jobs.sacct.reader import DEPENDENT, HETEROGENEOUS, NAMED_NODES, QUALITY, RESERVED, THROTTLED
 from site_db.site_file.machine_names import expand, patterns
 from site_db.slurm.output import limit_s
 

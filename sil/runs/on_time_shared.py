@@ -12,11 +12,7 @@ import polars as pl
 from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
 from scheduler.managers.queues import Admission, Unkept
 from scheduler.managers.starting_manager import NodeManager
-from scheduler.managers.time_shared_allocation import (
-    Forecasting,
-    Prediction,
-    TimeSharedAllocation,
-)
+from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import AnyScheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes

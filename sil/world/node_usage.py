@@ -103,12 +103,7 @@ class NodeUsage:
         return None
 
     def _wrong_gpus(
-        self,
-        request: Request,
-        node: int,
-        chunks: int,
-        gpus: Sequence[int],
-        taken: dict[tuple[int, int], int],
+        self, request: Request, node: int, chunks: int, gpus: Sequence[int], taken: dict[tuple[int, int], int]
     ) -> str | None:
         if request.exclusive:  # it has all GPUs, whatever it names
             if chunks > request.chunks_on(self._nodes[node]):

@@ -58,10 +58,7 @@ _NOT_MODELLED = {
 }
 _KNOWN = {name.lower(): name for name in (*_READ, *_NOT_MODELLED)}
 _FACTORS = ("assoc", "part", "qos", "tres")
-_NOT_NORMALISED = {
-    **{f"NO_NORMAL_{name.upper()}": {name} for name in _FACTORS},
-    "NO_NORMAL_ALL": {*_FACTORS},
-}
+_NOT_NORMALISED = {**{f"NO_NORMAL_{name.upper()}": {name} for name in _FACTORS}, "NO_NORMAL_ALL": {*_FACTORS}}
 _OTHER_FLAGS = {
     **dict.fromkeys(("ACCRUE_ALWAYS", "CALCULATE_RUNNING", "INCR_ONLY"), "it is not modelled"),
     **dict.fromkeys(("MAX_TRES", "MAX_TRES_GRES"), "a job is billed for the sum of its TRES"),

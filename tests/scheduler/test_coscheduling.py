@@ -257,12 +257,7 @@ def _limits_nothing(space: object, processes: object, user_is_there: object) -> 
 @pytest.mark.parametrize(
     ("of", "name", "fault", "found_by"),
     [
-        (
-            daemon,
-            "IN_KERNEL",
-            NO_PRIORITY,
-            test_packets_count_in_the_kernel_and_not_without_dyn,
-        ),
+        (daemon, "IN_KERNEL", NO_PRIORITY, test_packets_count_in_the_kernel_and_not_without_dyn),
         (
             daemon,
             "_IN_USER_SPACE",
@@ -287,12 +282,7 @@ def _limits_nothing(space: object, processes: object, user_is_there: object) -> 
             _limits_nothing,
             partial(test_the_youngest_job_stops_on_all_its_nodes_and_the_oldest_continues_first, "kernel"),
         ),
-        (
-            Cooperating,
-            "receive",
-            _loses_events,
-            test_a_job_that_two_nodes_stop_continues_when_both_have_room,
-        ),
+        (Cooperating, "receive", _loses_events, test_a_job_that_two_nodes_stop_continues_when_both_have_room),
         (
             Cooperating,
             "receive",

@@ -16,11 +16,9 @@ from scheduler.ports import AnyScheduler
 from scheduler.rules import in_detail
 from scheduler.time_shared.core import tables
 from scheduler.time_shared.loras import JobChoice, Loras, Method, NodeChoice, OrderChoice
-from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware
-from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.promises import Promising
+from scheduler.time_shared.predictors import Algorithm1, Blind, PolicyAware, Promising
+from scheduler.time_shared.problem import ReportedLoad, SystemState, TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import ReportedLoad, SystemState
 from tests.examples import up_to
 from tests.scheduler.loras_reference import ReferenceLoras
 

@@ -20,8 +20,8 @@ from scheduler.time_shared.forecast import (
 )
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.predictors import PolicyAware, PredictorName, make, read
+from scheduler.time_shared.problem import SystemState
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import SystemState
 from sil.studies.cisne.hybrid import MIN_RUNS, Historical, PastRun, RunHistory
 
 WAITS = Circumstances(100.0, 1, True, 1)

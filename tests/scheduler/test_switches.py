@@ -57,8 +57,7 @@ def test_a_job_is_below_the_lowest_switch_that_holds_it_on_the_fewest_leaf_switc
 
 
 THREE_LEVELS = Topology(
-    ("s0", "s1", "s2", "s3"),
-    ((1, frozenset({0, 1})), (1, frozenset({2, 3})), (2, frozenset({0, 1, 2, 3}))),
+    ("s0", "s1", "s2", "s3"), ((1, frozenset({0, 1})), (1, frozenset({2, 3})), (2, frozenset({0, 1, 2, 3})))
 )
 """The first example of Slurm's topology guide: tux0 and tux1 on s0, and so on; s4 and s5 above; s6."""
 ON_THREE_LEVELS = [f"s{node // 2}" for node in range(8)]

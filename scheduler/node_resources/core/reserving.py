@@ -14,13 +14,7 @@ import numpy as np
 
 from scheduler.core.arrays import MIN_SIZE, floats, integers, larger
 from scheduler.core.heap import Heap
-from scheduler.node_resources.core.codes import (
-    GPU_CLUSTERING,
-    IN_PYTHON,
-    MAX_RESERVATIONS,
-    NONE,
-    ONE,
-)
+from scheduler.node_resources.core.codes import GPU_CLUSTERING, IN_PYTHON, MAX_RESERVATIONS, NONE, ONE
 from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
 from scheduler.node_resources.core.placement import Ranking
 from scheduler.node_resources.core.search import Search

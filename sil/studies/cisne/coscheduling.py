@@ -98,10 +98,7 @@ def judged(
 
 
 def texts(
-    columns: Sequence[str],
-    points: Iterable[Point],
-    across: Iterable[Any],
-    estimate: Callable[..., Estimate],
+    columns: Sequence[str], points: Iterable[Point], across: Iterable[Any], estimate: Callable[..., Estimate]
 ) -> pl.DataFrame:
     """A table with a row for each point, and a column for each value of the last axis."""
     return table(columns, [(*at, *(text(estimate(*at, last)) for last in across)) for at in points])

@@ -13,17 +13,7 @@ from scheduler.model import ON_NODES
 from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
 from sil.trace.held import lists, machines_of
 from sil.workload.job_log import user_names
-from sil.world.core.codes import (
-    ARRIVED,
-    CHANGED,
-    DOWN,
-    ENDED,
-    LOST,
-    PREEMPTED,
-    REFUSED,
-    STARTED,
-    UP,
-)
+from sil.world.core.codes import ARRIVED, CHANGED, DOWN, ENDED, LOST, PREEMPTED, REFUSED, STARTED, UP
 from sil.world.core.facts import Facts
 
 _FACTS = (

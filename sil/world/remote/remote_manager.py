@@ -9,11 +9,7 @@ from functools import partial
 from typing import Any
 
 from scheduler.durability.journalled_manager import JournalMismatch
-from scheduler.model import (
-    ExecutionRecord,
-    Job,
-    JobId,
-)
+from scheduler.model import ExecutionRecord, Job, JobId
 from scheduler.ports import (
     JobArrived,
     MachineAnswered,

@@ -167,10 +167,7 @@ def test_what_a_plan_for_clusters_cannot_have_is_said(
 def test_wrong_names_in_a_plan_for_clusters_have_their_place(tmp_path: Path) -> None:
     sites(tmp_path)
     for changed, says in (
-        (
-            {"goals": [{"cluster": "north"}]},
-            "of the cluster 'north', and the plan has east, west",
-        ),
+        ({"goals": [{"cluster": "north"}]}, "of the cluster 'north', and the plan has east, west"),
         ({"offers": [{"name": "x", "scheduler": "olb", "price": 1}]}, "'olb' maps jobs to machines"),
         ({"offers": [{"name": "x", "scheduler": "nearest", "price": 1}]}, "nearest"),
     ):

@@ -260,12 +260,7 @@ def test_with_best_effort_a_job_that_cannot_keep_its_deadline_waits_without_it()
 @pytest.mark.parametrize(
     ("scheduler", "engine", "due_in_s", "sentence"),
     [
-        (
-            "easy",
-            Engine.COMPILED,
-            9.0,
-            "admission by forecast is not compiled; replay it with engine=",
-        ),
+        ("easy", Engine.COMPILED, 9.0, "admission by forecast is not compiled; replay it with engine="),
         ("easy", Engine.AUTO, None, "unkept=.refused. has no effect.* have no deadlines; draw some with"),
         ("batsim: true", Engine.AUTO, 9.0, "has its own queue, and no admission by forecast"),
     ],

@@ -133,11 +133,7 @@ def test_a_job_that_is_held_leaves_the_queue_and_comes_last_after_its_release(sc
 
 def test_jobs_are_cancelled_while_they_wait_for_others_in_the_queue_and_while_they_run() -> None:
     rows = [(0.0, 100.0, 2), (1.0, 10.0, 2), (2.0, 10.0, 2), (3.0, 10.0, 1), (4.0, 10.0, 1)]
-    conditions = {
-        3: after(Kind.AFTER_OK, 1),
-        4: after(Kind.AFTER_NOT_OK, 1),
-        5: after(Kind.AFTER_ANY, 2),
-    }
+    conditions = {3: after(Kind.AFTER_OK, 1), 4: after(Kind.AFTER_NOT_OK, 1), 5: after(Kind.AFTER_ANY, 2)}
     acts = tuple(JobEvent(at_s, job, "cancel") for at_s, job in ((19.0, 2), (20.0, 3), (21.0, 1)))
     facts = facts_of(log_of(rows, 2), Events(conditions=conditions, on_jobs=acts))
     assert times(facts, Fact.RUN_PREEMPTED) == {1: 21.0}
@@ -277,11 +273,7 @@ def recount(log: JobLog, events: Events, facts: pl.DataFrame, later_s: float) ->
 def is_met(
     part: Dependency, now_s: float, began: dict[int, float], over: dict[int, tuple[float, bool]]
 ) -> bool:
-    wanted = {
-        Kind.AFTER_OK: True,
-        Kind.AFTER_CORRESPONDING: True,
-        Kind.AFTER_NOT_OK: False,
-    }.get(part.kind)
+    wanted = {Kind.AFTER_OK: True, Kind.AFTER_CORRESPONDING: True, Kind.AFTER_NOT_OK: False}.get(part.kind)
     for job in part.on:
         if part.kind is Kind.AFTER:
             since_s = began.get(job, inf)

@@ -131,10 +131,7 @@ SHARES = 0.4, 0.6
 
 
 def by_qos(preemption: Preemption | None = None) -> SitePolicy:
-    qualities = {
-        "high": QualityOfService("high", 1, preempts=("low",)),
-        "low": QualityOfService("low", 0),
-    }
+    qualities = {"high": QualityOfService("high", 1, preempts=("low",)), "low": QualityOfService("low", 0)}
     return SitePolicy(Multifactor(Weights(qos=1_000)), qualities=qualities, preemption=preemption)
 
 

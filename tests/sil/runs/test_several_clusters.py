@@ -311,9 +311,7 @@ def mean_wait_s(scenario: Scenario, policy: str, replications: int = 1) -> float
     return float(np.mean([job.start_s - job.submitted_s for jobs in found for job in jobs.values()]))
 
 
-def test_a_job_runs_once_whatever_requests_are_redundant(
-    made: Callable[..., Scenario],
-) -> None:
+def test_a_job_runs_once_whatever_requests_are_redundant(made: Callable[..., Scenario]) -> None:
     scenario = made(["everywhere"], 8.0, transfers=late(6.0))
     jobs = ran(scenario, "everywhere")
     assert len(jobs) == 80
@@ -338,9 +336,7 @@ def test_a_job_that_starts_elsewhere_at_once_has_arrived_before(made: Callable[.
     assert [n for n, at in place[Fact.RUN_STARTED].items() if at < place[Fact.JOB_ARRIVED][n]] == []
 
 
-def test_policies_differ_in_what_moves_and_runs_are_repeatable(
-    made: Callable[..., Scenario],
-) -> None:
+def test_policies_differ_in_what_moves_and_runs_are_repeatable(made: Callable[..., Scenario]) -> None:
     scenario = made(["home", "round_robin"])
     home, again = (scenario.run(RunKey(0, 0, "home")).facts for _ in range(2))
     assert home.equals(again)

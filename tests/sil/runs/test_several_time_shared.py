@@ -298,9 +298,7 @@ def test_one_cluster_under_a_meta_scheduler_is_that_cluster_alone(
             assert here.equals(table.drop("scheduler", "resource", strict=False)), name
 
 
-def test_jobs_that_come_together_share_the_nodes_they_are_sent_to(
-    made: Callable[..., Scenario],
-) -> None:
+def test_jobs_that_come_together_share_the_nodes_they_are_sent_to(made: Callable[..., Scenario]) -> None:
     """Eight equal jobs on two nodes that each share among four: all end after four times their work."""
     both = (Place("a", "lab", 4), Place("b", "lab", 4))
     workload = {"jobs": 4, "mix": {"short": 1}, "arrivals": {"kind": "at_once"}}

@@ -96,9 +96,7 @@ def waits_s(log: JobLog, scheduler: str, folder: Path) -> np.ndarray:
     return pl.read_csv(folder / "jobs.csv").sort("job_id")["waiting_time"].to_numpy()
 
 
-def test_jobs_start_when_the_controller_starts_them_and_not_so_under_another_policy(
-    tmp_path: Path,
-) -> None:
+def test_jobs_start_when_the_controller_starts_them_and_not_so_under_another_policy(tmp_path: Path) -> None:
     write_site(tmp_path, random.Random(1))
     real_s = waits_s(log_of(tmp_path), f"slurm: {tmp_path / 'slurm.conf'}", tmp_path / "slurm")
     right_s = waits_s(log_of(tmp_path), "slurm_backfill", tmp_path / "right")

@@ -23,10 +23,7 @@ from site_db.slurm.policy import read_policy
 from site_db.slurm_conf import read_cluster
 from tests.sil.slurm.installed import needs_slurm
 
-pytestmark = [
-    needs_slurm,
-    pytest.mark.skipif(shutil.which("mariadbd") is None, reason="without MariaDB"),
-]
+pytestmark = [needs_slurm, pytest.mark.skipif(shutil.which("mariadbd") is None, reason="without MariaDB")]
 CPUS, N_NODES, BEGAN_S = 8, 4, 1_772_442_000
 CONF = f"""ClusterName=c
 SelectType=select/cons_tres

@@ -303,10 +303,7 @@ def test_the_messages_of_nas_benchmarks_agree_with_those_that_others_have_estima
 OPERATIONS: dict[str, tuple[float, Callable[[float, float], float]]] = {
     "MG": (200e6, lambda n, times: 58 * times * n**3),
     "CG": (95e6, lambda n, times: 2 * times * n * (3 + NONZERO[n] + 25 * (5 + NONZERO[n]) + 3)),
-    "FT": (
-        150e6,
-        lambda n, times: n * (14.8157 + 7.19641 * log(n) + times * (5.23518 + 7.21113 * log(n))),
-    ),
+    "FT": (150e6, lambda n, times: n * (14.8157 + 7.19641 * log(n) + times * (5.23518 + 7.21113 * log(n)))),
     "BT": (260e6, lambda n, times: times * (3478.8 * n**3 - 17655.7 * n**2 + 28023.7 * n)),
     "SP": (180e6, lambda n, times: times * (881.174 * n**3 - 4683.91 * n**2 + 11484.5 * n - 19272.4)),
     "LU": (290e6, lambda n, times: times * (1984.77 * n**3 - 10923.3 * n**2 + 27770.9 * n - 144010.0)),

@@ -374,7 +374,7 @@ def test_limits_of_minutes_have_old_names_too_and_a_node_that_jobs_share_is_said
     assert x.of_account.minutes_to_run == {"node": 4.0}
     assert [note.replace(f"{tmp_path}/", "") for note in found.notes] == [
         "approximate: GrpTRESMins and GrpWall, because runs go on once they are used up, and Slurm ends "
-        "these, unless AccountingStorageEnforce has safe",
+        "these, unless AccountingStorageEnforce has safe"
     ]
 
 

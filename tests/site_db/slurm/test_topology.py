@@ -146,23 +146,11 @@ def test_blocks_have_the_sizes_of_the_file_else_that_of_the_first(
 @pytest.mark.parametrize(
     ("topology", "settings", "note"),
     [
-        (
-            None,
-            "topology/tree",
-            "there is no topology.conf beside it: jobs may have any nodes",
-        ),
+        (None, "topology/tree", "there is no topology.conf beside it: jobs may have any nodes"),
         (SWITCHES, "topology/ring", "only tree and block are modelled"),
         (SWITCHES, "topology/tree\nTopologyParam=dragonfly", "jobs are not spread over leaf switches"),
-        (
-            f"{SWITCHES}SwitchName=x Nodes=m[1-2]",
-            "topology/tree",
-            "2 nodes (m1, m2) of topology.conf are",
-        ),
-        (
-            f"{SWITCHES}SwitchName=x Nodes=n3",
-            "topology/tree",
-            "(n3) of topology.conf are on more than one",
-        ),
+        (f"{SWITCHES}SwitchName=x Nodes=m[1-2]", "topology/tree", "2 nodes (m1, m2) of topology.conf are"),
+        (f"{SWITCHES}SwitchName=x Nodes=n3", "topology/tree", "(n3) of topology.conf are on more than one"),
         ("SwitchName=x Nodes=n[0-2]", "topology/tree", "1 node (n3) are on no switch: as in Slurm, no job"),
         ("BlockName=x Nodes=n[0-2]", "topology/block", "1 node (n3) are on no block: as in Slurm, no job"),
     ],
@@ -178,21 +166,13 @@ def test_what_is_not_modelled_is_a_note(
     ("topology", "plugin", "mistake"),
     [
         (BLOCKS, "tree", "line 1: BlockName is no key of topology/tree; expected one of SwitchName Nodes"),
-        (
-            "SwitchName=s Node=n1",
-            "tree",
-            "line 1: Node is no key of topology/tree; expected one of",
-        ),
+        ("SwitchName=s Node=n1", "tree", "line 1: Node is no key of topology/tree; expected one of"),
         (f"{SWITCHES}SwitchName=s0 Nodes=n1", "tree", "line 4: SwitchName=s0 is defined twice"),
         ("SwitchName=a Nodes=n1 Switches=b", "tree", "SwitchName=a has Nodes and Switches; expected one"),
         (f"{SWITCHES}SwitchName=t Switches=x", "tree", "line 4: switch x below t is not defined"),
         (f"{SWITCHES}SwitchName=t Switches=t", "tree", "line 4: switch t is above itself; expected a tree"),
         ("SwitchName=t Switches=s", "tree", "it connects no nodes; expected lines with Nodes="),
-        (
-            f"{BLOCKS}BlockSizes=2,6",
-            "block",
-            "BlockSizes is 2,6; expected numbers of nodes, each the",
-        ),
+        (f"{BLOCKS}BlockSizes=2,6", "block", "BlockSizes is 2,6; expected numbers of nodes, each the"),
         (f"{BLOCKS}BlockSizes=0", "block", "BlockSizes is 0; expected numbers of nodes"),
     ],
 )
