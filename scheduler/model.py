@@ -207,13 +207,15 @@ class Start(NamedTuple):
     """Job `job` of the problem starts now on `nodes`; `completion_s` is an estimate.
 
     On nodes with cores, memory and GPUs, `shares` states what it uses of each. Without them, it gets as many
-    chunks as fit on each of the nodes in turn, and the first GPUs that will do.
+    chunks as fit on each of the nodes in turn, and the first GPUs that will do. Of several partitions of the
+    job, it may state in which one it starts.
     """
 
     job: int
     nodes: Sequence[int]
     completion_s: float
     shares: tuple[Share, ...] = ()
+    partition: str = ""
 
 
 class Schedule(NamedTuple):

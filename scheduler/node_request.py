@@ -116,6 +116,8 @@ class Request:
     """Features that each node must have; `a|b` is any of several."""
     partitions: frozenset[str] = frozenset()
     """Partitions in one of which the job may run; any node if empty."""
+    elsewhere: frozenset[str] = frozenset()
+    """Further ones, in which only schedulers start it that try the partitions of a job one by one."""
     site_resources: Mapping[str, int] = field(default_factory=dict)
     reservation: str = ""
     """The reservation of nodes in which the job runs; empty: in none."""
@@ -155,6 +157,11 @@ class Request:
     def where(self) -> str:
         """Its partitions as part of a sentence: " in partition batch or debug"; empty for any node."""
         return f" in partition {' or '.join(sorted(self.partitions))}" if self.partitions else ""
+
+    def within(self, partition: str) -> Request:
+        """The same in one of its partitions."""
+        of_all = self.partitions | self.elsewhere
+        return replace(self, partitions=frozenset((partition,)), elsewhere=of_all - {partition})
 
     @property
     def cpus(self) -> int:

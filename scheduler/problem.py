@@ -151,7 +151,7 @@ def _wrong(
     if type(start) is not Start:
         message = f"a start is of type {type(start).__name__}, expected a Start"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)
-    i, nodes, completion_s, _ = start
+    i, nodes, completion_s, _, _ = start
     if type(completion_s) is not float and not isinstance(completion_s, Real):
         message = f"completion_s of a start is of type {type(completion_s).__name__}, expected a number"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)

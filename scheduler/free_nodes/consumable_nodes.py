@@ -20,6 +20,7 @@ from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.node_resources.core.reserving import ReservingRule
 from scheduler.node_resources.core.two_passes import TwoPassRule
+from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources, rows_of, shares_of
 from scheduler.node_resources.topology import Topology
@@ -136,6 +137,9 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             claim = self.claims.of(Claimant.of(job), request, job.estimate_s)
             assert isinstance(claim, int), "it was admitted"
             self.queue.service.next_claim = claim
+        self.queue.next_kinds, self.queue.next_claims = choices(
+            self.nodes, self.claims, Claimant.of(job), request, job.estimate_s
+        )
         self.queue.next_rank = rank
         self.queue.next_user = self._users.setdefault(job.user, len(self._users) - 1)
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
@@ -187,6 +191,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     def start(self, run: RunId, job: JobId, start: Start, now_s: float) -> tuple[Share, ...]:
         """Start a waiting job. Returns what it uses."""
         slot, _ = self._running[run] = self.waiting.leave(job)
+        self.queue.choose_partition(slot, self.choice(slot, start.partition))
         if start.shares:
             used = rows_of(start.shares)
         else:
@@ -207,6 +212,11 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             self.queue.calendar.reserve(*reservation)
         if self.claims is not None and other.claims is not None:
             self.claims.resume(other.claims)
+
+    def choice(self, slot: int, partition: str) -> int:
+        """Which choice of a waiting job is a partition; 0 if none is."""
+        kinds = np.asarray(self.queue.kinds)[slot, 1 : self.queue.n_choices[slot] + 1]
+        return next((c for c, kind in enumerate(kinds, 1) if self.nodes.where(kind) == partition), 0)
 
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down. A run that holds it keeps it."""
@@ -243,6 +253,21 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         return int(self.queue.held.kind[self.first_row(run)])
 
 
+NO_CHOICES = np.zeros((2, 0), np.int64)
+
+
+def choices(
+    nodes: DescribedNodes, claims: Claims | None, who: Claimant, request: Request, limit_s: float | None
+) -> Ints2:
+    """(2, n) the kind and the claim of a job in each of several partitions; none where it may be in one."""
+    found = list[tuple[int, int]]()
+    for each in nodes.in_each(request):
+        claim = 0 if claims is None else claims.of(who, each, limit_s)
+        if isinstance(claim, int):
+            found.append((nodes.kind_of(each), claim))
+    return np.array(found, np.int64).T.copy() if found else NO_CHOICES
+
+
 def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
     if not n:
         return ()
@@ -250,7 +275,9 @@ def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
     for x, i in enumerate(state.waiting.places(np.asarray(q.placed)[:n]).tolist()):
         used = q.rows.table(begin, q.after[x])
         end_s = now_s + q.estimate_s[q.placed[x]]
-        starts.append(Start(i, NodeSet.of(set(used[:, NODE].tolist())), end_s, shares_of(used)))
+        slot = q.placed[x]
+        partition = state.nodes.where(q.kind[slot]) if q.choice[slot] else ""
+        starts.append(Start(i, NodeSet.of(set(used[:, NODE].tolist())), end_s, shares_of(used), partition))
         begin = q.after[x]
     return tuple(starts)
 

@@ -17,7 +17,7 @@ from scheduler.core.arrays import Flags, Ints
 from scheduler.core.codes import NODES
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.problem import FreeNodesProblem, FreeRoom
-from scheduler.messages import plural, rounded
+from scheduler.messages import plural, printable, rounded
 from scheduler.model import Job, NodeSchedule, RunId, Start
 from scheduler.node_request import Request, thousandths
 from scheduler.node_resources.core.codes import CHUNKS, FREE, NODE, WHOLE
@@ -125,9 +125,23 @@ class ConsumableNodesProblem(SchedulingProblem):
     def violation(self, answer: object) -> Violation | None:
         state = self.free_nodes.nodes
 
-        standing = Standing(self.free_nodes)
+        standing, queue = Standing(self.free_nodes), self.free_nodes.queue
 
         def use(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+            slot = self.free_nodes.waiting.slot_at(i)
+            choice = self.free_nodes.choice(slot, start.partition)
+            if start.partition and not choice:
+                where = f"partition {printable(str(start.partition))}"
+                return Violation(
+                    NODES_FREE, job.id, f"job {job.id} cannot start in {where}: it has no such choice"
+                )
+            queue.choose_partition(slot, choice)
+            try:
+                return use_there(i, job, start, nodes)
+            finally:
+                queue.choose_partition(slot, 0)
+
+        def use_there(i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
             kind, chunks = self.free_nodes.waiting.request_of(i)
             if (limit := standing.limit(i, nodes)) is not None:
                 return Violation(WITHIN_LIMITS, job.id, f"job {job.id} cannot start: {limit}")

@@ -404,8 +404,10 @@ class NodeManager(ResourceManager, Generic[Q]):
             run = next(self._run_ids)
             if late_s:
                 start = start._replace(completion_s=start.completion_s + late_s)
-            _, where, end_s, _ = start
+            _, where, end_s, _, partition = start
             shares = nodes.start(run, job, start, now_s)
+            if partition and job.request is not None:
+                job = job._replace(request=job.request.within(partition))
             running[run] = Running(job, ON_NODES, where, end_s)
             orders[run] = DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares)
         return orders

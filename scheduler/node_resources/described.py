@@ -80,6 +80,16 @@ class DescribedNodes:
         request, _ = self.requested[kind]
         return replace(request, chunks=chunks)
 
+    def in_each(self, request: Request) -> list[Request]:
+        """A request of several partitions in each of them that has room for it, by name; else none."""
+        names = sorted(request.partitions | request.elsewhere)
+        found = [request.within(name) for name in names] if len(names) > 1 else []
+        return [each for each in found if self.most_chunks(each) >= each.chunks]
+
+    def where(self, kind: int) -> str:
+        """The partitions of a kind, joined by commas; empty for any node."""
+        return ",".join(sorted(list(self._pools)[self.kinds.pool[kind]]))
+
     def kind_of(self, request: Request) -> int:
         key = request.specification
         kind = self._kind_of.get(key)
@@ -218,7 +228,7 @@ class RequestAdmission:
         if isinstance(found, Refusal):
             return f"requests {_refused(request, found)}"
         if found.chunks > 1 and len(found.partitions) > 1:
-            found = replace(found, partitions=frozenset((self._largest(found, found.partitions),)))
+            found = found.within(self._largest(found, found.partitions))
         if self._nodes.topology is not None:
             kind = self._nodes.kind_of(replace(found, switch_wait_s=0.0))
             if (why := self._nodes.unconnected(kind, found.chunks, self._nodes.room[kind])) is not None:

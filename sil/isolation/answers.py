@@ -141,7 +141,8 @@ def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with
         if not isinstance(nodes, NodeSet):
             nodes = [whole(node) for node in bounded(nodes, n_nodes)]
         shares = list(plain_shares(start.shares, n_nodes))
-        rows.append([whole(start.job), _packed_nodes(nodes), finite(start.completion_s), shares])
+        row = whole(start.job), _packed_nodes(nodes), finite(start.completion_s), shares
+        rows.append([*row, one_line(start.partition)])
     again_s = None if answer.ask_again_s is None else finite(answer.ask_again_s)
     reasons = answer.wait_reasons
     if isinstance(reasons, AllOthers) and not with_details and reasons.are_all_but(answer.starts, n_jobs):
@@ -153,8 +154,9 @@ def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with
 
 
 def _start(row: object) -> Start:
-    job, nodes, completion_s, shares = _listed(row, 4)
-    return Start(whole(job), _unpacked_nodes(nodes), finite(completion_s), _unpacked_shares(shares))
+    job, nodes, completion_s, shares, partition = _listed(row, 5)
+    where = _unpacked_nodes(nodes)
+    return Start(whole(job), where, finite(completion_s), _unpacked_shares(shares), one_line(partition))
 
 
 def _packed_nodes(nodes: Sequence[int]) -> object:

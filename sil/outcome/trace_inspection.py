@@ -126,7 +126,8 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
         return f"job {job} arrives" + (f" and requests {requested}" if requested else "") + due
     if event == Fact.RUN_STARTED:
         estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"
-        return f"job {job} starts on {where}{estimate}"
+        chosen = "" if detail is None else f" in partition {printable(detail)}"
+        return f"job {job} starts on {where}{chosen}{estimate}"
     rest = "" if detail is None else f" ({detail})"
     return f"{event.value.replace('_', ' ')} of job {job}{rest}"
 

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import nan
 from time import perf_counter
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from scheduler.core.arrays import MIN_SIZE
+from scheduler.core.arrays import MIN_SIZE, Ints2
 from scheduler.core.codes import CONSERVATIVE, FCFS, QueueCodes
 from scheduler.core.identical import IdenticalNodes
+from scheduler.free_nodes.consumable_nodes import choices
 from scheduler.free_nodes.rigid import Conservative, Rigid, SlurmBackfill
 from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.queues import never_fits
@@ -52,6 +54,10 @@ class CompiledLog(NamedTuple):
     queue: IdenticalNodes | OnNodes
     names: JobNames
     claims: Claims | None = None
+    choices: Mapping[int, Ints2] = MappingProxyType({})
+    """See `choices` of `scheduler.free_nodes`, of jobs that have some."""
+    where: Sequence[str] = ()
+    """The partitions of each kind of request."""
 
 
 class ReplayPart(NamedTuple):
@@ -161,6 +167,7 @@ class CompiledReplay:
             replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
         else:
             replay = LoopOnNodes(jobs, queue, *by, room)
+            replay.choices, replay.where = dict(prepared.choices), [*prepared.where]
         if self.checkpoints is not None:
             replay.saved = SavedWork(self.checkpoints)
         keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful, self.changes)
@@ -233,17 +240,19 @@ def _on_nodes(
         return admission.admitted(log.requests[k], time_limit_s)
 
     @cache
-    def answer(k: int, time_limit_s: float | None, user: int, whom: int | None) -> tuple[int, int] | str:
-        """The kind of a request and what the job claims, or why it is refused."""
+    def answer(
+        k: int, time_limit_s: float | None, user: int, whom: int | None
+    ) -> tuple[int, int, Ints2] | str:
+        """The kind of a request and what the job claims, and the same in each of its partitions; or why it is
+        refused."""
         request = admitted(k, time_limit_s)
         if isinstance(request, str):
             return request
-        kind = nodes.kind_of(request)
-        if claims is None:
-            return kind, 0
-        who = Claimant(names[user], *(() if whom is None else log.charged[whom]))
-        claim = claims.of(who, request, time_limit_s)
-        return f"never starts: {claim}" if isinstance(claim, str) else (kind, claim)
+        who = Claimant(names.get(user, ""), *(() if whom is None else log.charged[whom]))
+        claim = 0 if claims is None else claims.of(who, request, time_limit_s)
+        if isinstance(claim, str):
+            return f"never starts: {claim}"
+        return nodes.kind_of(request), claim, choices(nodes, claims, who, request, time_limit_s)
 
     asked = arriving.select(
         "request",
@@ -254,6 +263,7 @@ def _on_nodes(
     answers = [answer(*row) for row in asked.iter_rows()]
     numbers = arriving["job"].to_list()
     refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
+    several = {k: x[2] for k, x in enumerate(answers) if not isinstance(x, str) and x[2].size}
     request = arriving["request"]
     jobs = RigidJobs.of(
         arriving.with_columns(
@@ -274,7 +284,9 @@ def _on_nodes(
     queue = queue_on_nodes(nodes, selection_by_name(selection), policy, how)
     if claims is not None:
         queue.service = claims.service
-    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims)
+    of_jobs = names_of(log, arriving, on_arrival, refusals)
+    where = [*map(nodes.where, range(nodes.kinds.n))] if several else []
+    return CompiledLog(jobs, queue, of_jobs, claims, several, where)
 
 
 def names_of(

@@ -107,7 +107,8 @@ def with_texts(fact: Mapping[str, Any]) -> dict[str, Any]:
     machines, shares = fact["machines"], fact["shares"]
     texts = {"machines": None if machines is None else str(node_set(machines))}
     if shares is not None:
-        texts["detail"] = shares_text(shares)
+        chosen = fact["detail"] and f"{fact['detail']} "
+        texts["detail"] = f"{chosen or ''}{shares_text(shares)}"
     return {name: texts.get(name, value) for name, value in fact.items() if name != "shares"}
 
 
@@ -152,7 +153,7 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
     return rows.drop("low", "high").explode("machines")
 
 
-_SETS = ("features", "partitions")
+_SETS = ("features", "partitions", "elsewhere")
 _OPTIONAL = fields(Request)[2:]
 """The fields other than the number of chunks and their cores."""
 

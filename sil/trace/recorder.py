@@ -90,7 +90,17 @@ class TraceRecorder:
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
         """The number of facts that were not passed on."""
-        of_a_start = ("time_s", "job", "run", "resource", "machines", "shares", "tasks", "expected_s")
+        of_a_start = (
+            "time_s",
+            "job",
+            "run",
+            "resource",
+            "machines",
+            "shares",
+            "tasks",
+            "expected_s",
+            "detail",
+        )
         self._kinds = (
             _Kind("time_s", "job", *_OF_A_JOB, "expected_s", "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, event=Fact.RUN_STARTED),
@@ -144,7 +154,8 @@ class TraceRecorder:
                 )
         self._n = n = self._n + 1
         of_run = time_s, job.id, run, resource, nodes.intervals, shares or None, n_tasks, expected_s
-        self._starts += (n, *of_run)
+        chosen = job.request is not None and job.request.elsewhere and ",".join(job.request.partitions)
+        self._starts += (n, *of_run, chosen or None)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, *_ = order

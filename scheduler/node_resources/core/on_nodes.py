@@ -84,6 +84,10 @@ class OnNodes(Queue):
     queue, estimate, arrival and number. `next_rank` and `next_user` are those of the next job which arrives.
     `is_reordered`: jobs changed places since reservations were made.
 
+    A job of several partitions has `n_choices`, and by slot their `kinds` and `claims`, row 0 being those
+    with which it waits; `choice` is the row that counts now. `next_kinds` and `next_claims` are of the next
+    job which arrives.
+
     Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
     """
 
@@ -96,6 +100,9 @@ class OnNodes(Queue):
         self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
         self.next_user, self.user = NONE, integers(MIN_SIZE)
+        self.next_kinds, self.next_claims = integers(0), integers(0)
+        self.n_choices, self.choice, self.has_choices = integers(MIN_SIZE), integers(MIN_SIZE), False
+        self.kinds, self.claims = np.zeros((MIN_SIZE, 0), np.int64), np.zeros((MIN_SIZE, 0), np.int64)
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
         self.calendar, self.n_hidden = nodes.kinds.calendar, 0
         self.hidden, self.hidden_fit = integers(nodes.n_nodes), integers(nodes.n_nodes)
@@ -110,6 +117,8 @@ class OnNodes(Queue):
         self.priority, self.user = larger(self.priority, n_slots), larger(self.user, n_slots)
         self.in_order, self.by_estimate = larger(self.in_order, n_slots), larger(self.by_estimate, n_slots)
         self.placed, self.after = larger(self.placed, n_slots), larger(self.after, n_slots)
+        self.n_choices, self.choice = larger(self.n_choices, n_slots), larger(self.choice, n_slots)
+        self.kinds, self.claims = larger(self.kinds, n_slots), larger(self.claims, n_slots)
 
     def nothing_fits(self) -> bool:
         for x in range(self.n_waiting):
@@ -201,6 +210,7 @@ class OnNodes(Queue):
         self.ticket[slot], self.user[slot] = self.n_tickets, self.next_user
         self.nodes.make_room()
         self.service.arrives(slot, self.began_s[slot])
+        self.note_choices(slot)
         self.priority[slot] = NONE
         self.put_in_order(slot, self.n_waiting)
         y = self.n_waiting
@@ -217,6 +227,33 @@ class OnNodes(Queue):
             self.by_estimate[y] = other
             y -= 1
         self.by_estimate[y] = slot
+
+    def note_choices(self, slot: int) -> None:
+        """Note between which partitions there is a choice for a job that arrives."""
+        n, width = self.next_kinds.shape[0], self.kinds.shape[1]
+        self.n_choices[slot], self.choice[slot] = n, 0
+        if n == 0:
+            return
+        self.has_choices = True
+        if n >= width:
+            more = ((0, 0), (0, n + 1 - width))
+            self.kinds, self.claims = np.pad(self.kinds, more), np.pad(self.claims, more)
+        self.kinds[slot, 0], self.claims[slot, 0] = self.kind[slot], self.service.limits.claim_of(slot)
+        for x in range(n):
+            self.kinds[slot, x + 1], self.claims[slot, x + 1] = self.next_kinds[x], self.next_claims[x]
+
+    def choose_partition(self, slot: int, choice: int) -> None:
+        """Let a waiting job request and claim what it does in one of its partitions, or none (0)."""
+        if choice != self.choice[slot]:
+            self.kind[slot], self.choice[slot] = self.kinds[slot, choice], choice
+            self.service.limits.change(slot, self.claims[slot, choice])
+
+    def choice_of(self, slot: int, kind: int) -> int:
+        """Which choice of a job is of a kind; 0 if none is."""
+        found = self.n_choices[slot]
+        while found > 0 and self.kinds[slot, found] != kind:
+            found -= 1
+        return found
 
     def priority_of(self, slot: int) -> int:
         """The tier and priority of a waiting job, which are calculated where it is first compared with
@@ -277,6 +314,8 @@ class OnNodes(Queue):
                     self.any_switches_s = min(self.any_switches_s, until_s)
                 else:
                     self.kind[slot], self.is_reordered = kinds.after[kind], True
+                    for c in range(self.n_choices[slot] + 1 if self.n_choices[slot] > 0 else 0):
+                        self.kinds[slot, c] = kinds.after[self.kinds[slot, c]]
 
     def ended(self, slot: int, now_s: float) -> None:
         self.service.ends(slot, now_s)
@@ -335,6 +374,7 @@ class OnNodes(Queue):
             slot, begin, after = self.placed[x], self.row_before(x), self.after[x]
             self.give_rows_back(self.kind[slot], begin, after)
             self.count(slot, begin, after, -1)
+            self.choose_partition(slot, 0)
 
     def changes_s(self, now_s: float) -> float:
         """When priorities are calculated, a reservation begins or ends, or a job may have any switches."""

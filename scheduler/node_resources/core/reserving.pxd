@@ -71,6 +71,7 @@ cdef class ReservingRule(StartRule):
     cdef bint choose(self, Py_ssize_t slot, double start_s, double end_s) except -1
     cdef long use_rows(self, long kind, Py_ssize_t begin, Py_ssize_t after) except -2
     cdef bint reserve(self, Py_ssize_t slot, double start_s) except -1
+    cdef void hold(self, long first) except *
     cdef void add_reserved(self, Py_ssize_t slot) except *
     cdef bint keeps_limits(self, Py_ssize_t slot) except -1
     cdef void start_due(self, double now_s) except *

@@ -436,6 +436,13 @@ class ReservingRule(StartRule):
         self.timeline.put_in(self.first_use[slot], start_s, end_s)
         return True
 
+    def hold(self, first: int) -> None:
+        """Note the first use of a job that starts, or of a reservation that is not kept."""
+        if self.n_started == self.started.shape[0]:
+            self.started = larger(self.started, 2 * self.n_started)
+        self.started[self.n_started] = first
+        self.n_started += 1
+
     def add_reserved(self, slot: int) -> None:
         """Add to the rows what a reservation has of nodes."""
         t, use = self.timeline, self.first_use[slot]

@@ -22,6 +22,12 @@ cdef class TwoPassRule(StartRule):
     cdef long[::1] most, keys
     cdef long[:, ::1] counts
     cdef unsigned char[::1] stopped
+    cdef long[::1] order, choice
+    cdef long n
+    @cython.locals(slot=long, choice=long)
+    cdef void line_up(self) except *
+    cdef long slot_at(self, long x) noexcept
+    cdef bint reserve(self, long slot, double start_s) except -1
     cdef void start_in_order(self, long depth, double now_s) except *
     cdef long last_that_fits(self, long x) noexcept
     cdef bint is_full(self, Py_ssize_t limit) except -1

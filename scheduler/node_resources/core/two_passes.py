@@ -1,7 +1,8 @@
 """Slurm's two schedulers: the main one starts jobs in order at each event, and the backfill scheduler makes a
 plan now and then.
 
-Source: `_schedule` in slurmctld/job_scheduler.c, `_attempt_backfill` in sched/backfill/backfill.c.
+Source: `build_job_queue` and `_schedule` in slurmctld/job_scheduler.c, `_attempt_backfill` in
+sched/backfill/backfill.c.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from math import ceil, inf, nextafter
 
 import numpy as np
 
-from scheduler.core.arrays import larger
+from scheduler.core.arrays import integers, larger
 from scheduler.node_resources.core.codes import NONE, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes, StartRule
@@ -27,7 +28,9 @@ class TwoPassRule(StartRule):
     `interval_s` by which something has happened since the last one. Cycle by cycle it makes a new plan, in
     which each job, in order, has the earliest start that runs and the reservations before it leave; jobs
     whose start is now start. Jobs that wait for a limit or for resources of the site are left out by both;
-    those that wait for their reservation let others go on.
+    those that wait for their reservation let others go on. Both try a job of several partitions in each of
+    them that admits it, at the place in `order` where its tier and priority there put it: row x is a slot and
+    a choice. It may have a reservation in each.
 
     By limit and key, `counts` are the jobs that a cycle has tested, or the reservations, of which there may
     be `most`; 0 = any number. `plans_all`: whether jobs get reservations that no job can delay, so that these
@@ -45,6 +48,7 @@ class TwoPassRule(StartRule):
         StartRule.__init__(self)
         self.queue, self.main, self.plan, self.kinds = queue, main, plan, queue.nodes.kinds
         self.plans_all, self.full_s, self.stopped = plans_all, -inf, np.zeros(0, np.uint8)
+        self.order, self.choice, self.n = queue.in_order, integers(0), 0
         self.depth = how.default_queue_depth + 1  # as in Slurm
         self.full_interval_s = how.sched_interval
         self.interval_s, self.window_s = how.bf_interval, 60.0 * how.bf_window
@@ -62,15 +66,17 @@ class TwoPassRule(StartRule):
             self.plan.whole = self.kinds.add(none, (0, WHOLE, 0), 0, True, nowhere, 0)
 
     def decide(self, ordering: int, backfilling: int, now_s: float) -> int:
-        """O(depth); in a cycle, O(r) for r runs and a search (see `Search.earliest_s`) for each job that is
-        tested before the last one that fits."""
+        """O(depth), and O(n log n) for n waiting jobs of which some have several partitions; in a cycle, O(r)
+        for r runs and a search (see `Search.earliest_s`) for each job that is tested before the last one that
+        fits."""
         q, depth = self.queue, self.depth
         q.asks_again_s = inf
         self.main.begin()
         self.plan.make_room()
+        self.line_up()
         if now_s >= self.full_s:
-            depth, self.full_s = q.n_waiting, now_s + self.full_interval_s
-        self.start_in_order(min(depth, q.n_waiting), now_s)
+            depth, self.full_s = self.n, now_s + self.full_interval_s
+        self.start_in_order(depth, now_s)
         n_before = NONE
         if self.interval_s > 0.0 and self.cycle_s < now_s:
             self.cycle_s = ceil(now_s / self.interval_s) * self.interval_s
@@ -80,11 +86,41 @@ class TwoPassRule(StartRule):
         if q.n_placed < q.n_waiting:
             if q.n_placed > n_before and now_s < self.cycle_s:  # there is something new for the next cycle
                 q.asks_again_s = self.cycle_s
-            if depth < q.n_waiting:
+            if depth < self.n:
                 q.asks_again_s = min(q.asks_again_s, self.full_s)
         for x in range(q.n_placed):
             self.plan.start_s[q.placed[x]] = inf
+        for x in range(q.n_waiting if q.has_choices else 0):
+            if not self.main.is_out[q.in_order[x]]:
+                q.choose_partition(q.in_order[x], 0)
         return self.main.end()
+
+    def line_up(self) -> None:
+        """Put what is tried in order."""
+        q, n = self.queue, 0
+        self.order, self.n = q.in_order, q.n_waiting
+        if not q.has_choices:
+            return
+        slots, choices = integers(q.n_waiting * q.kinds.shape[1]), integers(q.n_waiting * q.kinds.shape[1])
+        priorities = integers(q.n_waiting * q.kinds.shape[1])
+        for x in range(q.n_waiting):
+            slot = q.in_order[x]
+            for choice in range(min(q.n_choices[slot], 1), q.n_choices[slot] + 1):
+                q.choose_partition(slot, choice)
+                slots[n], choices[n], priorities[n] = slot, choice, -q.service.order(slot)
+                n += 1
+        which = np.asarray(slots)[:n]
+        began_s, rank = np.asarray(q.began_s)[which], np.asarray(q.rank)[which]
+        ties = np.asarray(choices)[:n], np.asarray(q.job)[which]
+        at = np.lexsort((*ties, began_s, np.asarray(priorities)[:n], rank))
+        self.order, self.choice, self.n = which[at], ties[0][at], n
+
+    def slot_at(self, x: int) -> int:
+        """The slot in this place of the order, of which the choice there counts unless the job starts."""
+        slot = self.order[x]
+        if self.queue.has_choices and not self.main.is_out[slot]:
+            self.queue.choose_partition(slot, self.choice[x])
+        return slot
 
     def start_in_order(self, depth: int, now_s: float) -> None:
         """The main pass over the first jobs."""
@@ -94,8 +130,13 @@ class TwoPassRule(StartRule):
         for p in range(n_pools):
             self.stopped[p] = False
         n_left = n_pools
-        for x in range(depth):
-            slot = q.in_order[x]
+        for x in range(self.n):
+            slot = self.slot_at(x)
+            if self.main.is_out[slot]:
+                continue
+            if depth == 0:
+                return
+            depth -= 1
             kind = q.kind[slot]
             pool = self.kinds.pool[kind]
             if self.stopped[pool] or q.service.reached(slot) != NONE or not q.nodes.site_suffices(kind):
@@ -119,7 +160,7 @@ class TwoPassRule(StartRule):
         """The place of the last job in order, up to x, that has not started and fits now; NONE without."""
         q = self.queue
         while x >= 0:
-            slot = q.in_order[x]
+            slot = self.slot_at(x)
             if not self.main.is_out[slot] and q.nodes.fits_now(q.kind[slot], q.chunks[slot]):
                 break
             x -= 1
@@ -154,7 +195,7 @@ class TwoPassRule(StartRule):
     def backfill(self, now_s: float) -> None:
         """A cycle. What comes after the last job that fits can start no job."""
         q, plan, n_tested, n_started, x = self.queue, self.plan, 0, 0, 0
-        last = q.n_waiting - 1 if self.plans_all else self.last_that_fits(q.n_waiting - 1)
+        last = self.n - 1 if self.plans_all else self.last_that_fits(self.n - 1)
         if last == NONE:
             return
         q.is_reordered = True  # no reservation is kept
@@ -164,7 +205,7 @@ class TwoPassRule(StartRule):
             self.hold(q.placed[y], q.row_before(y), q.after[y], now_s)
         self.counts = np.zeros_like(self.counts)
         while x <= last and n_tested < self.most_tested and n_started < self.most_started:
-            slot = q.in_order[x]
+            slot = self.slot_at(x)
             x += 1
             if self.is_left_out(slot):
                 continue
@@ -178,8 +219,7 @@ class TwoPassRule(StartRule):
         """Enter what a job that starts uses into the plan."""
         plan, use = self.plan, self.plan.use_rows(self.queue.kind[slot], begin, after)
         plan.timeline.put_in(use, now_s, now_s + self.queue.estimate_s[slot])
-        plan.started[plan.n_started] = use
-        plan.n_started += 1
+        plan.hold(use)
 
     def starts(self, slot: int, now_s: float) -> bool:
         """Test a job: it starts, or has a reservation, or neither. Returns whether it starts."""
@@ -192,11 +232,8 @@ class TwoPassRule(StartRule):
         if start_s == inf:
             return False
         if start_s > now_s:
-            if not q.has_nodes_left(slot) or not plan.reserve(slot, start_s):
-                return False
-            plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, q.ticket[slot]
-            plan.n_reserved += 1
-            self.count(RESERVED)
+            if q.has_nodes_left(slot) and self.reserve(slot, start_s):
+                self.count(RESERVED)
             return False
         if not plan.choose(slot, now_s, now_s + q.estimate_s[slot]):
             return False
@@ -206,3 +243,23 @@ class TwoPassRule(StartRule):
         self.main.place(slot)
         self.hold(slot, begin, rows.n, now_s)
         return True
+
+    def reserve(self, slot: int, start_s: float) -> bool:
+        """Reserve nodes; of several reservations of a job, the first one counts as its own, while the others
+        stand only in the way. Returns whether it could."""
+        plan, before, before_s = self.plan, self.plan.first_use[slot], self.plan.start_s[slot]
+        is_reserved = plan.reserve(slot, start_s)
+        if before_s == inf:
+            if is_reserved:
+                plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, self.queue.ticket[slot]
+                plan.n_reserved += 1
+        elif not is_reserved:
+            plan.start_s[slot] = before_s
+        else:
+            later = plan.first_use[slot]
+            if start_s < before_s:
+                later = before
+            else:
+                plan.first_use[slot], plan.start_s[slot] = before, before_s
+            plan.hold(later)
+        return is_reserved

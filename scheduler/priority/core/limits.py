@@ -112,6 +112,13 @@ class LimitUse:
                 return limit
         return NONE
 
+    def change(self, slot: int, claim: int) -> None:
+        """A waiting job has another claim from now on."""
+        if claim != self.claim_of(slot):
+            self.count(slot, True, -1)
+            self.claim[slot] = claim
+            self.count(slot, True, 1)
+
     def claim_of(self, slot: int) -> int:
         """The claim of a job; 0 where there are none."""
         return self.claim[slot] if slot < self.claim.shape[0] else 0

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 
 class SlurmJob(NamedTuple):
-    """`nodes` nodes with `cores` cores each, or whole ones, of a partition, for `limit_s` at most."""
+    """`nodes` nodes with `cores` cores each, or whole ones, of a partition or one of `others`, for `limit_s`
+    at most."""
 
     number: int
     submit_s: int
@@ -22,6 +23,7 @@ class SlurmJob(NamedTuple):
     partition: str
     user: int
     priority: int
+    others: frozenset[str] = frozenset()
 
 
 class Use(NamedTuple):
@@ -49,11 +51,12 @@ def consecutive(nodes: list[int], n: int) -> list[int]:
 
 @dataclass
 class SmallSlurm:
-    """`nodes` have cores, and partitions by name. A user runs `most_running` jobs."""
+    """`nodes` have cores, and partitions by name, some with a tier. A user runs `most_running` jobs."""
 
     nodes: Sequence[tuple[int, frozenset[str]]]
     how: dict[str, Any]
     most_running: int | None = None
+    tiers: dict[str, int] = field(default_factory=dict)
     waiting: list[SlurmJob] = field(default_factory=list)
     running: dict[SlurmJob, tuple[int, list[Use]]] = field(default_factory=dict)
     next_full_s: int = -1
@@ -91,13 +94,16 @@ class SmallSlurm:
         return self.most_running is not None and n >= self.most_running
 
     def start(self, job: SlurmJob, nodes: list[int], now_s: int) -> None:
-        self.waiting.remove(job)
+        self.waiting = [other for other in self.waiting if other.number != job.number]
         self.running[job] = now_s, self.uses_of(job, nodes, now_s, now_s + job.limit_s)
         self.starts[job.number] = now_s, nodes
 
-    def main_pass(self, jobs: list[SlurmJob], now_s: int) -> None:
+    def main_pass(self, depth: int, now_s: int) -> None:
         stopped: set[str] = set()
-        for job in jobs:
+        for job in self.ordered():
+            if job.number in self.starts or not depth:
+                continue
+            depth -= 1
             if any(self.share_nodes(job.partition, other) for other in stopped) or self.is_at_limit(job):
                 continue
             nodes = self.offers(job, self.of_runs(now_s), now_s, now_s + 1)
@@ -113,7 +119,7 @@ class SmallSlurm:
         for job in self.ordered():
             if tested >= self.get("bf_max_job_test"):
                 break
-            if self.is_at_limit(job):
+            if self.is_at_limit(job) or job.number in self.starts:
                 continue
             of = "bf_max_job_assoc" if self.get("bf_max_job_assoc") else "bf_max_job_user"
             keys = [(of, job.user), ("bf_max_job_part", job.partition)]
@@ -160,15 +166,23 @@ class SmallSlurm:
         return self.uses_of(job, nodes, begin_s, end_s)
 
     def ordered(self) -> list[SlurmJob]:
-        return sorted(self.waiting, key=lambda job: (-job.priority, job.submit_s, job.number))
+        """Each job in each of its partitions."""
+        tries = [
+            job._replace(partition=name) for job in self.waiting for name in {job.partition, *job.others}
+        ]
+
+        def key(job: SlurmJob) -> tuple[Any, ...]:
+            return -self.tiers.get(job.partition, 1), -job.priority, job.submit_s, job.number, job.partition
+
+        return sorted(tries, key=key)
 
     def decide(self, now_s: int) -> list[int]:
         """Returns the times at which to decide again."""
         depth, again = self.get("default_queue_depth") + 1, []
         if now_s >= self.next_full_s:
-            self.next_full_s, depth = now_s + self.get("sched_interval"), len(self.waiting)
-        is_all = depth >= len(self.waiting)
-        self.main_pass(self.ordered()[:depth], now_s)
+            self.next_full_s, depth = now_s + self.get("sched_interval"), len(self.ordered())
+        is_all = depth >= len(self.ordered())
+        self.main_pass(depth, now_s)
         has_more, has_cycles = True, self.get("bf_max_job_test") > 0
         interval_s = self.get("bf_interval")
         if interval_s and self.next_cycle_s < now_s:

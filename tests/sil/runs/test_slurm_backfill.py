@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -20,6 +23,7 @@ from scheduler.node_request import Node, Partition, Request
 from scheduler.priority.policy import (
     Association,
     Multifactor,
+    PartitionPolicy,
     QualityOfService,
     ResourceLimits,
     SitePolicy,
@@ -68,18 +72,16 @@ PARAMETERS = st.fixed_dictionaries(
 Nodes = list[tuple[int, frozenset[str]]]
 
 
-def jobs_on(nodes: Nodes) -> st.SearchStrategy[list[SlurmJob]]:
+def jobs_on(nodes: Nodes, of_several: bool = False) -> st.SearchStrategy[list[SlurmJob]]:
     """Jobs that fit on the nodes while all are free."""
 
     def made(row: tuple[Any, ...]) -> SlurmJob:
-        submit_s, run_s, more_s, n, cores, whole, (most, of), user, high = row
-        partition = min(of)
-        n_there = sum(partition in each and size >= cores for size, each in nodes)
-        cores = min(cores, most)
-        n_there = sum(partition in each and size >= cores for size, each in nodes)
-        return SlurmJob(
-            0, submit_s, run_s, run_s + more_s, min(n, n_there), cores, whole, partition, user, high
-        )
+        submit_s, run_s, more_s, n, cores, whole, (most, of), user, high, further = row
+        partition, cores = min(of), min(cores, most)
+        n_there = Counter(name for size, each in nodes if size >= cores for name in each)
+        n = min(n, n_there[partition])
+        others = frozenset(name for name in further if n_there[name] >= n)
+        return SlurmJob(0, submit_s, run_s, run_s + more_s, n, cores, whole, partition, user, high, others)
 
     row = st.tuples(
         st.integers(0, 60),
@@ -91,23 +93,31 @@ def jobs_on(nodes: Nodes) -> st.SearchStrategy[list[SlurmJob]]:
         st.sampled_from(nodes),
         st.integers(0, 2),
         st.sampled_from([0, 0, 1000]),
+        st.frozensets(st.sampled_from(PARTITIONS)) if of_several else st.just(frozenset[str]()),
     )
     return st.lists(row.map(made), min_size=1, max_size=25).map(
         lambda jobs: [job._replace(number=k) for k, job in enumerate(jobs, start=1)]
     )
 
 
-def log_of(nodes: Nodes, jobs: list[SlurmJob], most_running: int | None) -> JobLog:
+def log_of(
+    nodes: Nodes,
+    jobs: list[SlurmJob],
+    most_running: int | None,
+    tiers: Mapping[str, int] = MappingProxyType({}),
+) -> JobLog:
     users = [Association("a", f"user-{user}", "a") for user in range(3)]
     account = Association("a", own=ResourceLimits(running=most_running))
     users = [replace(user, own=account.own) for user in users]
-    policy = SitePolicy(
-        Multifactor(Weights(qos=1000.0), period_s=1e9), (account, *users), QUALITIES, {}, ("limits",)
+    how, of = (
+        Multifactor(Weights(qos=1000.0), period_s=1e9),
+        {k: PartitionPolicy(n) for k, n in tiers.items()},
     )
+    policy = SitePolicy(how, (account, *users), QUALITIES, of, ("limits",))
     named = {f"n{n}": Node(cores, partitions=of) for n, (cores, of) in enumerate(nodes)}
     cluster = SiteNodes(named, {name: Partition(name) for name in PARTITIONS}, {}, policy=policy)
     requests = [
-        Request(job.nodes, job.cores, exclusive=job.whole, partitions=frozenset({job.partition}))
+        Request(job.nodes, job.cores, exclusive=job.whole, partitions=job.others | {job.partition})
         for job in jobs
     ]
     rows = [
@@ -136,11 +146,13 @@ def test_both_engines_start_each_job_when_and_where_a_small_simulator_of_slurm_d
     data: st.DataObject,
 ) -> None:
     nodes, how = data.draw(NODES), data.draw(PARAMETERS)
-    jobs, most_running = data.draw(jobs_on(nodes)), data.draw(st.sampled_from([None, None, 1, 2]))
-    log = log_of(nodes, jobs, most_running)
+    jobs = data.draw(st.booleans().flatmap(lambda of_several: jobs_on(nodes, of_several)))
+    most_running = data.draw(st.sampled_from([None, None, 1, 2]))
+    tiers = data.draw(st.dictionaries(st.sampled_from(PARTITIONS), st.integers(1, 3)))
+    log = log_of(nodes, jobs, most_running, tiers)
     compiled, harness = (facts(log, named(how), engine) for engine in (Engine.COMPILED, Engine.HARNESS))
     assert compiled.equals(harness)
-    assert starts(compiled) == SmallSlurm(nodes, how, most_running).replay(jobs)
+    assert starts(compiled) == SmallSlurm(nodes, how, most_running, tiers).replay(jobs)
 
 
 @settings(max_examples=up_to(500, part=40), deadline=None)
