@@ -137,9 +137,9 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             claim = self.claims.of(Claimant.of(job), request, job.estimate_s)
             assert isinstance(claim, int), "it was admitted"
             self.queue.service.next_claim = claim
-        self.queue.next_kinds, self.queue.next_claims = choices(
-            self.nodes, self.claims, Claimant.of(job), request, job.estimate_s
-        )
+        of_each = choices(self.nodes, self.claims, Claimant.of(job), request, job.estimate_s)
+        if of_each.size:
+            self.queue.choices[job.id] = of_each
         self.queue.next_rank = rank
         self.queue.next_user = self._users.setdefault(job.user, len(self._users) - 1)
         self.waiting.join(job, request.chunks, self.nodes.note_request(request), estimate_s)
@@ -216,7 +216,7 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     def choice(self, slot: int, partition: str) -> int:
         """Which choice of a waiting job is a partition; 0 if none is."""
         kinds = np.asarray(self.queue.kinds)[slot, 1 : self.queue.n_choices[slot] + 1]
-        return next((c for c, kind in enumerate(kinds, 1) if self.nodes.where(kind) == partition), 0)
+        return next((c for c, kind in enumerate(kinds, 1) if self.nodes.where[kind] == partition), 0)
 
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down. A run that holds it keeps it."""
@@ -253,9 +253,6 @@ class ConsumableNodes(NodesInUse[OnNodes]):
         return int(self.queue.held.kind[self.first_row(run)])
 
 
-NO_CHOICES = np.zeros((2, 0), np.int64)
-
-
 def choices(
     nodes: DescribedNodes, claims: Claims | None, who: Claimant, request: Request, limit_s: float | None
 ) -> Ints2:
@@ -265,7 +262,7 @@ def choices(
         claim = 0 if claims is None else claims.of(who, each, limit_s)
         if isinstance(claim, int):
             found.append((nodes.kind_of(each), claim))
-    return np.array(found, np.int64).T.copy() if found else NO_CHOICES
+    return np.array(found, np.int64).T
 
 
 def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
@@ -276,7 +273,7 @@ def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
         used = q.rows.table(begin, q.after[x])
         end_s = now_s + q.estimate_s[q.placed[x]]
         slot = q.placed[x]
-        partition = state.nodes.where(q.kind[slot]) if q.choice[slot] else ""
+        partition = state.nodes.where[q.kind[slot]] if q.choice[slot] else ""
         starts.append(Start(i, NodeSet.of(set(used[:, NODE].tolist())), end_s, shares_of(used), partition))
         begin = q.after[x]
     return tuple(starts)

@@ -46,6 +46,8 @@ class DescribedNodes:
         self.kinds = Kinds(len(nodes), 2 + len(self.names) + len(self.site_resources))
         self.state = NodeState(self._table(), self.kinds)
         self._kind_of: dict[Any, int] = {}
+        self.where: dict[int, str] = {}
+        """The partition of kinds of request that are for one."""
         self._kept_kind: dict[int, int] = {}
         self.requested: dict[int, tuple[Request, int]] = {}
         """A request of each kind, and how many such jobs arrived."""
@@ -85,10 +87,6 @@ class DescribedNodes:
         names = sorted(request.partitions | request.elsewhere)
         found = [request.within(name) for name in names] if len(names) > 1 else []
         return [each for each in found if self.most_chunks(each) >= each.chunks]
-
-    def where(self, kind: int) -> str:
-        """The partitions of a kind, joined by commas; empty for any node."""
-        return ",".join(sorted(list(self._pools)[self.kinds.pool[kind]]))
 
     def kind_of(self, request: Request) -> int:
         key = request.specification
@@ -177,6 +175,8 @@ class DescribedNodes:
         pool = self._pool(request.partitions)
         kind = self.kinds.add(need, gpus, most, request.exclusive, eligible, pool)
         self.kinds.job_class[kind] = self.kinds.calendar.job_class(request.reservation)
+        if len(request.partitions) == 1:
+            self.where[kind] = min(request.partitions)
         if self.topology is None:
             return kind
         any_number = replace(request, chunks=2**40)

@@ -155,8 +155,8 @@ def _packed_node_schedule(answer: NodeSchedule, problem: SchedulingProblem, with
 
 def _start(row: object) -> Start:
     job, nodes, completion_s, shares, partition = _listed(row, 5)
-    where = _unpacked_nodes(nodes)
-    return Start(whole(job), where, finite(completion_s), _unpacked_shares(shares), one_line(partition))
+    held = _unpacked_nodes(nodes), finite(completion_s), _unpacked_shares(shares)
+    return Start(whole(job), *held, one_line(partition))
 
 
 def _packed_nodes(nodes: Sequence[int]) -> object:

@@ -56,9 +56,20 @@ class PrioritiesAtStart:
     def add(self, facts: FactColumns) -> None:
         """Follow the next facts."""
         columns = facts.time_s.tolist(), facts.event.tolist(), facts.job.tolist()
-        for time_s, event, job in zip(*columns, strict=True):
+        for x, (time_s, event, job) in enumerate(zip(*columns, strict=True)):
             if event in _KNOWN and job in self._asked:
+                if event == _STARTED:
+                    self._choose(job, facts, x)
                 self._follow(time_s, event, job)
+
+    def _choose(self, job: int, facts: FactColumns, x: int) -> None:
+        """A job starts in one of its partitions."""
+        slot, who, request, limit_s = self._asked[job]
+        if len(request.partitions | request.elsewhere) > 1 and (chosen := facts.detail(x)) is not None:
+            self._asked[job] = slot, who, request.within(chosen), limit_s
+            claim = self._claims.of(who, request.within(chosen), limit_s)
+            assert isinstance(claim, int), "it has started"
+            self._claims.service.limits.change(slot, claim)
 
     def _follow(self, time_s: float, event: int, job: int) -> None:
         claims, service = self._claims, self._claims.service

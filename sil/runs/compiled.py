@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import nan
 from time import perf_counter
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +53,6 @@ class CompiledLog(NamedTuple):
     queue: IdenticalNodes | OnNodes
     names: JobNames
     claims: Claims | None = None
-    choices: Mapping[int, Ints2] = MappingProxyType({})
-    """See `choices` of `scheduler.free_nodes`, of jobs that have some."""
-    where: Sequence[str] = ()
-    """The partitions of each kind of request."""
 
 
 class ReplayPart(NamedTuple):
@@ -167,7 +162,6 @@ class CompiledReplay:
             replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
         else:
             replay = LoopOnNodes(jobs, queue, *by, room)
-            replay.choices, replay.where = dict(prepared.choices), [*prepared.where]
         if self.checkpoints is not None:
             replay.saved = SavedWork(self.checkpoints)
         keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful, self.changes)
@@ -263,7 +257,6 @@ def _on_nodes(
     answers = [answer(*row) for row in asked.iter_rows()]
     numbers = arriving["job"].to_list()
     refusals = {k: f"job {numbers[k]} {why}" for k, why in enumerate(answers) if isinstance(why, str)}
-    several = {k: x[2] for k, x in enumerate(answers) if not isinstance(x, str) and x[2].size}
     request = arriving["request"]
     jobs = RigidJobs.of(
         arriving.with_columns(
@@ -284,9 +277,9 @@ def _on_nodes(
     queue = queue_on_nodes(nodes, selection_by_name(selection), policy, how)
     if claims is not None:
         queue.service = claims.service
-    of_jobs = names_of(log, arriving, on_arrival, refusals)
-    where = [*map(nodes.where, range(nodes.kinds.n))] if several else []
-    return CompiledLog(jobs, queue, of_jobs, claims, several, where)
+    queue.where = nodes.where
+    queue.choices = {k: x[2] for k, x in enumerate(answers) if not isinstance(x, str) and x[2].size}
+    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims)
 
 
 def names_of(

@@ -325,6 +325,11 @@ class FactColumns:
     def tasks(self) -> NDArray[np.int32]:
         return self._numbers("tasks")
 
+    def detail(self, place: int) -> str | None:
+        """The detail of the fact in a place."""
+        detail: str | None = self._table["detail"][place]
+        return detail
+
     def places(self, fact: Fact) -> Places:
         return np.flatnonzero(self.event == CODES[fact])
 

@@ -90,17 +90,7 @@ class TraceRecorder:
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
         """The number of facts that were not passed on."""
-        of_a_start = (
-            "time_s",
-            "job",
-            "run",
-            "resource",
-            "machines",
-            "shares",
-            "tasks",
-            "expected_s",
-            "detail",
-        )
+        of_a_start = "time_s", "job", "run", "resource", "machines", "shares", "tasks", *_OTHERS[4:6]
         self._kinds = (
             _Kind("time_s", "job", *_OF_A_JOB, "expected_s", "detail", event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, event=Fact.RUN_STARTED),

@@ -215,7 +215,9 @@ class JobLog:
             for each in claims.unknown(Claimant(names[user], *(self.charged[charged[0]] if charged else ()))):
                 are = "refused" if each.enforced_by in policy.enforces else "without its shares and limits"
                 found.setdefault(f"whose {each.what}, {are}", Counter())[each.whom] += n
-        best = "of several partitions, with tier, job factor and QOS of the best one wherever they run"
+        best = (
+            "of several partitions, with tier, job factor and QOS of the best one (slurm_backfill tries each)"
+        )
         for k, n in self.jobs["request"].value_counts(sort=True).iter_rows():
             within = sorted(self.requests[k].partitions)
             under = [policy.partitions.get(name, PartitionPolicy()) for name in within]

@@ -86,8 +86,8 @@ _NOT_OF_EACH_NODE = (
     "not modelled, so that the job may have any node"
 )
 BOUND = (
-    "several partitions and several nodes are requested: built-in schedulers bind the job, when it arrives, "
-    "to the partition with most room for it, but Slurm tries each partition at every pass"
+    "several partitions and several nodes are requested: built-in schedulers other than slurm_backfill bind "
+    "the job, when it arrives, to the partition with most room for it, but Slurm tries each at every pass"
 )
 
 

@@ -39,13 +39,11 @@ cdef class OnNodes(Queue):
     cdef public long next_rank, next_user
     cdef long n_tickets
     cdef public Py_ssize_t n_placed
-    cdef public long[::1] next_kinds, next_claims
+    cdef public dict choices, where
     cdef readonly long[::1] n_choices, choice
     cdef readonly long[:, ::1] kinds, claims
-    cdef readonly bint has_choices
     cdef void note_choices(self, Py_ssize_t slot) except *
     cpdef void choose_partition(self, Py_ssize_t slot, long choice) noexcept
-    cpdef long choice_of(self, Py_ssize_t slot, long kind) noexcept
     @cython.locals(is_enough=cython.bint)
     cdef bint fits(self, Py_ssize_t slot, double now_s) noexcept
     cdef void hide(self, Py_ssize_t slot, double now_s) noexcept

@@ -85,8 +85,8 @@ class OnNodes(Queue):
     `is_reordered`: jobs changed places since reservations were made.
 
     A job of several partitions has `n_choices`, and by slot their `kinds` and `claims`, row 0 being those
-    with which it waits; `choice` is the row that counts now. `next_kinds` and `next_claims` are of the next
-    job which arrives.
+    with which it waits; `choice` is the row that counts now. `choices` has the kinds and claims of such jobs
+    by number before they arrive, and `where` the partition of a kind.
 
     Of a decision: the jobs that start are in the slots `placed`, the rows of each end before `after`.
     """
@@ -100,8 +100,8 @@ class OnNodes(Queue):
         self.placed, self.after = integers(MIN_SIZE), integers(MIN_SIZE)
         self.next_rank, self.n_tickets, self.n_placed = 0, 0, 0
         self.next_user, self.user = NONE, integers(MIN_SIZE)
-        self.next_kinds, self.next_claims = integers(0), integers(0)
-        self.n_choices, self.choice, self.has_choices = integers(MIN_SIZE), integers(MIN_SIZE), False
+        self.choices, self.where = dict[int, Ints2](), dict[int, str]()
+        self.n_choices, self.choice = integers(MIN_SIZE), integers(MIN_SIZE)
         self.kinds, self.claims = np.zeros((MIN_SIZE, 0), np.int64), np.zeros((MIN_SIZE, 0), np.int64)
         self.service, self.priority, self.is_reordered = Service(), integers(MIN_SIZE), False
         self.calendar, self.n_hidden = nodes.kinds.calendar, 0
@@ -230,30 +230,23 @@ class OnNodes(Queue):
 
     def note_choices(self, slot: int) -> None:
         """Note between which partitions there is a choice for a job that arrives."""
-        n, width = self.next_kinds.shape[0], self.kinds.shape[1]
-        self.n_choices[slot], self.choice[slot] = n, 0
-        if n == 0:
+        self.n_choices[slot], self.choice[slot] = 0, 0
+        if not self.choices or self.job[slot] not in self.choices:
             return
-        self.has_choices = True
+        kinds, claims = self.choices[self.job[slot]]
+        n, width = len(kinds), self.kinds.shape[1]
         if n >= width:
             more = ((0, 0), (0, n + 1 - width))
             self.kinds, self.claims = np.pad(self.kinds, more), np.pad(self.claims, more)
-        self.kinds[slot, 0], self.claims[slot, 0] = self.kind[slot], self.service.limits.claim_of(slot)
-        for x in range(n):
-            self.kinds[slot, x + 1], self.claims[slot, x + 1] = self.next_kinds[x], self.next_claims[x]
+        np.asarray(self.kinds)[slot, : n + 1] = self.kind[slot], *kinds
+        np.asarray(self.claims)[slot, : n + 1] = self.service.limits.claim_of(slot), *claims
+        self.n_choices[slot] = n
 
     def choose_partition(self, slot: int, choice: int) -> None:
         """Let a waiting job request and claim what it does in one of its partitions, or none (0)."""
         if choice != self.choice[slot]:
             self.kind[slot], self.choice[slot] = self.kinds[slot, choice], choice
             self.service.limits.change(slot, self.claims[slot, choice])
-
-    def choice_of(self, slot: int, kind: int) -> int:
-        """Which choice of a job is of a kind; 0 if none is."""
-        found = self.n_choices[slot]
-        while found > 0 and self.kinds[slot, found] != kind:
-            found -= 1
-        return found
 
     def priority_of(self, slot: int) -> int:
         """The tier and priority of a waiting job, which are calculated where it is first compared with

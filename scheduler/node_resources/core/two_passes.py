@@ -90,7 +90,7 @@ class TwoPassRule(StartRule):
                 q.asks_again_s = min(q.asks_again_s, self.full_s)
         for x in range(q.n_placed):
             self.plan.start_s[q.placed[x]] = inf
-        for x in range(q.n_waiting if q.has_choices else 0):
+        for x in range(q.n_waiting if q.choices else 0):
             if not self.main.is_out[q.in_order[x]]:
                 q.choose_partition(q.in_order[x], 0)
         return self.main.end()
@@ -99,10 +99,10 @@ class TwoPassRule(StartRule):
         """Put what is tried in order."""
         q, n = self.queue, 0
         self.order, self.n = q.in_order, q.n_waiting
-        if not q.has_choices:
+        if not q.choices:
             return
-        slots, choices = integers(q.n_waiting * q.kinds.shape[1]), integers(q.n_waiting * q.kinds.shape[1])
-        priorities = integers(q.n_waiting * q.kinds.shape[1])
+        room = q.n_waiting * max(q.kinds.shape[1], 1)
+        slots, choices, priorities = (integers(room) for _ in range(3))
         for x in range(q.n_waiting):
             slot = q.in_order[x]
             for choice in range(min(q.n_choices[slot], 1), q.n_choices[slot] + 1):
@@ -110,15 +110,14 @@ class TwoPassRule(StartRule):
                 slots[n], choices[n], priorities[n] = slot, choice, -q.service.order(slot)
                 n += 1
         which = np.asarray(slots)[:n]
-        began_s, rank = np.asarray(q.began_s)[which], np.asarray(q.rank)[which]
-        ties = np.asarray(choices)[:n], np.asarray(q.job)[which]
-        at = np.lexsort((*ties, began_s, np.asarray(priorities)[:n], rank))
-        self.order, self.choice, self.n = which[at], ties[0][at], n
+        columns = np.asarray(q.job)[which], np.asarray(q.began_s)[which], priorities[:n]
+        at = np.lexsort((choices[:n], *columns, np.asarray(q.rank)[which]))
+        self.order, self.choice, self.n = which[at], np.asarray(choices)[at], n
 
     def slot_at(self, x: int) -> int:
         """The slot in this place of the order, of which the choice there counts unless the job starts."""
         slot = self.order[x]
-        if self.queue.has_choices and not self.main.is_out[slot]:
+        if self.queue.choices and not self.main.is_out[slot]:
             self.queue.choose_partition(slot, self.choice[x])
         return slot
 
@@ -198,9 +197,9 @@ class TwoPassRule(StartRule):
         last = self.n - 1 if self.plans_all else self.last_that_fits(self.n - 1)
         if last == NONE:
             return
-        q.is_reordered = True  # no reservation is kept
+        for y in range(q.n_waiting):
+            plan.start_s[q.in_order[y]] = inf  # no reservation is kept
         plan.begin(now_s)
-        plan.n_reserved = 0
         for y in range(q.n_placed):
             self.hold(q.placed[y], q.row_before(y), q.after[y], now_s)
         self.counts = np.zeros_like(self.counts)
@@ -245,21 +244,10 @@ class TwoPassRule(StartRule):
         return True
 
     def reserve(self, slot: int, start_s: float) -> bool:
-        """Reserve nodes; of several reservations of a job, the first one counts as its own, while the others
-        stand only in the way. Returns whether it could."""
-        plan, before, before_s = self.plan, self.plan.first_use[slot], self.plan.start_s[slot]
+        """Reserve nodes until the next cycle. Returns whether it could."""
+        plan, before_s = self.plan, self.plan.start_s[slot]
         is_reserved = plan.reserve(slot, start_s)
-        if before_s == inf:
-            if is_reserved:
-                plan.reserved[plan.n_reserved], plan.ticket[slot] = slot, self.queue.ticket[slot]
-                plan.n_reserved += 1
-        elif not is_reserved:
-            plan.start_s[slot] = before_s
-        else:
-            later = plan.first_use[slot]
-            if start_s < before_s:
-                later = before
-            else:
-                plan.first_use[slot], plan.start_s[slot] = before, before_s
-            plan.hold(later)
+        if is_reserved:
+            plan.hold(plan.first_use[slot])
+        plan.start_s[slot] = min(before_s, plan.start_s[slot])
         return is_reserved

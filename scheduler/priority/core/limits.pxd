@@ -19,7 +19,7 @@ cdef class LimitUse:
     cpdef long first_exceeded(self, long claim, bint of_submitted) noexcept
     @cython.locals(n_new=long)
     cpdef long first_exceeded_on(self, long claim, long[::1] nodes, Py_ssize_t begin, Py_ssize_t after) noexcept
-    cdef void change(self, Py_ssize_t slot, long claim) noexcept
+    cpdef void change(self, Py_ssize_t slot, long claim) noexcept
     cdef long claim_of(self, Py_ssize_t slot) noexcept
     cdef bint counts_on(self, long claim, long node) noexcept
     cpdef void count_on(self, long claim, long node, int sign) noexcept

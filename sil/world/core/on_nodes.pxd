@@ -11,8 +11,6 @@ cdef class LoopOnNodes(Loop):
     cdef readonly OnNodes nodes
     cdef const long[::1] claim
     cdef readonly dict limit_of
-    cdef public dict choices
-    cdef public list where
     cdef set down, drained
     cdef list news
     cdef void change_state(self, nodes, bint is_up) except *

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduler.core.arrays import Ints2
 from scheduler.core.codes import CONSERVATIVE, QueueCodes
-from scheduler.free_nodes.consumable_nodes import NO_CHOICES
 from scheduler.node_resources.core.codes import CORES, NONE, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
@@ -37,16 +35,13 @@ def queue_on_nodes(
 
 
 class LoopOnNodes(Loop):
-    """A job uses chunks and GPUs of nodes. `limit_of` has the limits of submitted jobs that refused jobs,
-    `choices` the kinds and claims of jobs of several partitions in each, and `where` the partitions of each
-    kind."""
+    """A job uses chunks and GPUs of nodes. `limit_of` has the limits of submitted jobs that refused jobs."""
 
     def __init__(self, jobs: RigidJobs, nodes: OnNodes, ranks: Sequence[int], by: int, room: int) -> None:
         Loop.__init__(self, jobs, nodes, ranks, by, room)
         self.down, self.drained, self.news = set[int](), set[int](), list[tuple[int, bool]]()
         self.nodes, self.claim = nodes, jobs.claim
         self.limit_of: dict[int, int] = {}
-        self.choices, self.where = dict[int, Ints2](), list[str]()
 
     def change(self, change: StateChange | NodeNotice) -> None:
         if isinstance(change, StateChange):
@@ -105,8 +100,6 @@ class LoopOnNodes(Loop):
 
     def note_next(self, job: int) -> None:
         self.nodes.service.next_claim, self.nodes.next_user = self.claim[job], self.user[job]
-        if self.choices:
-            self.nodes.next_kinds, self.nodes.next_claims = self.choices.get(job, NO_CHOICES)
 
     def refuses(self, job: int) -> bool:
         self.note_next(job)
@@ -119,8 +112,8 @@ class LoopOnNodes(Loop):
         """Add shares of nodes, and the cores of whole nodes, if these were requested."""
         q, facts, held = self.nodes, self.facts, self.nodes.held
         row, at = q.first_row[slot], facts.n - 1
-        if self.choices and q.job[slot] in self.choices and "," not in self.where[q.kind[slot]]:
-            facts.texts[at] = self.where[q.kind[slot]]
+        if q.choices and q.job[slot] in q.choices and q.kind[slot] in q.where:
+            facts.texts[at] = q.where[q.kind[slot]]
         while row != NONE:
             facts.hold(held.node[row], held.chunks[row], held.gpus[row])
             if q.nodes.kinds.exclusive[q.kind[slot]]:

@@ -31,6 +31,7 @@ from scheduler.priority.policy import (
 )
 from scheduler.registry import resolve as resolve_spec
 from scheduler.rules import in_detail
+from sil.outcome.trace_inspection import sentence
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.replays import Engine, Estimates, Replaying
@@ -195,6 +196,23 @@ def test_one_exact_reservation_at_each_event_is_easy_backfilling_on_one_node(
         for name in names
     )
     assert first.equals(second)
+
+
+def test_a_job_of_several_partitions_starts_in_the_first_that_is_free_and_its_trace_says_in_which() -> None:
+    """EASY binds it to p, the first by name with most room."""
+    nodes = [(1, frozenset({name})) for name in ("p", "p", "q", "q")]
+    first = SlurmJob(1, 0, 100, 100, 2, 1, False, "p", 0, 0)
+    jobs = [first, first._replace(number=2, submit_s=1, user=1, others=frozenset({"q"}))]
+    log, told = log_of(nodes, jobs, None), dict[str, list[str]]()
+    for engine in (Engine.COMPILED, Engine.HARNESS):
+        for name in ("slurm_backfill", "easy"):
+            found = facts(log, name, engine).filter(pl.col("event") == Fact.RUN_STARTED)
+            told.setdefault(name, []).append(sentence(found.row(1, named=True) | {"machines": "there"}))
+    where = {name: {text.split(",")[0] for text in texts} for name, texts in told.items()}
+    assert where == {
+        "slurm_backfill": {"job 2 starts on there in partition q"},
+        "easy": {"job 2 starts on there in partition p"},
+    }
 
 
 def test_the_parameters_are_those_of_slurm_conf_unless_the_name_of_the_scheduler_has_them() -> None:

@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,8 @@ from sil.workload.job_log import log_on_nodes
 from sil.workload.lublin import Lublin
 from sil.workload.swf_writing import write_swf
 from site_db.site_file.cluster import SiteNodes
+from site_db.slurm.policy import read_policy
+from site_db.slurm_conf import read_cluster
 from tests.commands import sil, the_sentence
 from tests.sil.experiment.test_experiment import ROOT
 from tests.sil.experiment.test_replay import FIVE, Row, log_of
@@ -107,6 +110,41 @@ def test_slurm_backfill_starts_jobs_when_the_controller_does_but_for_the_time_it
     slurm, same, other = (starts_under(name, replay, tmp_path)["time_s"].to_numpy() for name in names)
     assert (abs(same - slurm) <= 60.0).mean() > 0.9, same - slurm
     assert (abs(other - slurm) <= 60.0).mean() < 0.7, other - slurm
+
+
+@pytest.mark.long
+def test_slurm_backfill_starts_jobs_of_several_partitions_where_and_when_the_controller_does(
+    tmp_path: Path,
+) -> None:
+    """In the controller, a partition that has stopped does not stop all of another with the same nodes."""
+    rng, n_jobs = np.random.default_rng(1), 40
+    lines = (
+        "ClusterName=c\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nNodeName=n[1-7] CPUs=4\n"
+        "SchedulerParameters=bf_interval=5,batch_sched_delay=0,bf_window_linear=1\n"
+        "PartitionName=p Nodes=n[1-3] PriorityTier=1\nPartitionName=q Nodes=n[4-5] PriorityTier=3\n"
+        "PartitionName=r Nodes=n[6-7] PriorityTier=2\n"
+    )
+    (tmp_path / "slurm.conf").write_text(lines)
+    cluster = replace(read_cluster(tmp_path / "slurm.conf"), policy=read_policy([tmp_path / "slurm.conf"]))
+    named = [frozenset(rng.choice(["p", "q", "r"], rng.integers(1, 4), replace=False)) for _ in range(n_jobs)]
+    requests = [Request(int(rng.integers(1, 3)), 4, partitions=names) for names in named]
+    limits_s = 60.0 * rng.choice([1, 2, 5, 10], n_jobs)
+    runs_s = np.ceil(limits_s * rng.uniform(0.1, 1.0, n_jobs))
+    rows = [
+        (k + 1, 30.0 * k, runs_s[k], 4 * request.chunks, limits_s[k], 1, k)
+        for k, request in enumerate(requests)
+    ]
+    replay = Replay(log_on_nodes("log", rows, cluster, requests), engine=Engine.HARNESS)
+    names = f"slurm: {tmp_path / 'slurm.conf'}", "slurm_backfill(bf_interval=5)", "conservative"
+    slurm, same, other = (starts_under(name, replay, tmp_path) for name in names)
+    assert _share_alike(same, slurm) > 0.95, list(zip(slurm.rows(), same.rows(), strict=True))
+    assert _share_alike(other, slurm) < 0.7
+
+
+def _share_alike(some: pl.DataFrame, others: pl.DataFrame) -> float:
+    """The share of jobs that start within a minute of one another, on the same nodes."""
+    alike = ((some["time_s"] - others["time_s"]).abs() <= 60) & (some["machines"] == others["machines"])
+    return float(alike.mean())  # type: ignore[arg-type]
 
 
 def test_the_cpus_of_an_operators_nodes_are_the_processors(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -
         ({"ReqTRES": "cpu=1,node=1,gres/shard=2"}, "2 jobs: gres/shard is requested: shares of GPUs are not"),
         (
             {"Partition": "cpu,gpu", "ReqTRES": "cpu=2,node=2"},
-            "2 jobs: several partitions and several nodes are requested: built-in schedulers bind the job",
+            "2 jobs: several partitions and several nodes are requested: built-in schedulers other than",
         ),
     ],
 )
