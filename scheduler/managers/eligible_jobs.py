@@ -67,6 +67,8 @@ class EligibleJobs(ManagerDecorator):
         self._job_of: dict[RunId, JobId] = {}
         self._run_of: dict[JobId, RunId] = {}
         self._cancelled, self._ending = set[RunId](), set[RunId]()
+        self._too_late = set[JobId]()
+        """Those that ran when they would have expired."""
         self._manager = make(self)
 
     @property
@@ -126,8 +128,10 @@ class EligibleJobs(ManagerDecorator):
                 self._manager.handle(notice)
                 self._over(self._ended(run), completed=not failed and not notice.exit_code)
             case RunPreempted(run) | RunLost(run):
-                self._ended(run)
+                job_id = self._ended(run)
                 self._manager.handle(notice)
+                if job_id in self._too_late:
+                    self._act(job_id, "expire")
             case TimePassed():
                 self._eligibility.time_passed(now_s)
                 self._manager.handle(notice)
@@ -151,6 +155,8 @@ class EligibleJobs(ManagerDecorator):
     def _act(self, job: JobId, act: Act) -> None:
         run = self._run_of.get(job)
         if run is not None:
+            if act == "expire":
+                self._too_late.add(job)
             if act not in ("cancel", "requeue") or run in self._ending | self._cancelled:
                 return
             self._orders.preempt(run)

@@ -34,7 +34,7 @@ cdef class Loop:
     cdef public object saved
     cdef readonly tuple changes
     cdef dict slot_of, n_requeued
-    cdef set are_running, cancelled
+    cdef set are_running, cancelled, too_late
     cdef list stopped
     cdef Py_ssize_t n_changed
     cdef int next_change

@@ -121,7 +121,7 @@ class Loop:
         """Jobs have to be eligible."""
         self.eligibility, self.unsuccessful = eligibility, unsuccessful
         self.slot_of: dict[int, int] = {}
-        self.are_running, self.cancelled = set[int](), set[int]()
+        self.are_running, self.cancelled, self.too_late = set[int](), set[int](), set[int]()
 
     def appoint_next_change(self) -> None:
         self.n_changed, self.next_change_s = self.n_changed + 1, inf
@@ -232,6 +232,8 @@ class Loop:
         if self.eligibility is not None:
             self.are_running.discard(job)
         self.wait(job)
+        if self.eligibility is not None and job in self.too_late:
+            self.act(JobActedOn(job, "expire"))
 
     def next_job_arrives(self) -> None:
         job = self.next_job
@@ -306,6 +308,8 @@ class Loop:
     def act_on_run(self, slot: int, what: str) -> None:
         """A run is cancelled or requeued: it is stopped, of which notice follows."""
         job, is_ending = self.queue.job[slot], self.releases_first and self.running.keys[slot] <= self.now_s
+        if what == "expire":
+            self.too_late.add(job)
         if what not in ("cancel", "requeue") or is_ending or job in self.cancelled:
             return
         if slot not in self.stopped:

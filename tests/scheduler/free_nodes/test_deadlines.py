@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.settings.log_events import Events, JobEvent
 from sil.settings.replays import Engine, Expiry
 from sil.workload.job_log import DUE_IN_S, JobLog
 from tests.examples import up_to
@@ -125,10 +126,11 @@ def test_deadlines_of_a_log_are_factors_of_estimates_drawn_with_a_seed() -> None
 
 
 def expiring(
-    work: Work, engine: Engine, scheduler: str = "fcfs"
+    work: Work, engine: Engine, scheduler: str = "fcfs", requeued_s: dict[int, float] | None = None
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """When jobs start, and when they are removed."""
-    replay = Replay(log_with(work), engine=engine, expiry=Expiry.DEADLINE)
+    """When jobs start (for the last time), and when they are removed."""
+    on_jobs = tuple(JobEvent(at_s, job, "requeue") for job, at_s in (requeued_s or {}).items())
+    replay = Replay(log_with(work), engine=engine, expiry=Expiry.DEADLINE, events=Events(on_jobs=on_jobs))
     facts = replay.facts(resolve(scheduler), Path("/dev/null"))
     removed = facts.filter(event="job_refused")
     assert set(removed["detail"]) <= {"it could not end before its deadline any more (DEADLINE)"}
@@ -150,6 +152,15 @@ def test_a_job_is_removed_a_second_after_the_last_in_which_it_could_start(engine
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_runs_is_not_removed(engine: Engine) -> None:
     assert expiring([(100.0, 100.0)], engine) == ({0: 0.0}, {})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_job_whose_run_is_stopped_is_removed_if_it_could_not_end_in_time_any_more(engine: Engine) -> None:
+    """Job 0 could begin again until 10 s, job 1 until 200 s."""
+    work = [(100.0, 110.0), (100.0, 300.0)]
+    started, removed = expiring(work, engine, requeued_s={0: 50.0, 1: 60.0})
+    assert removed == {0: 50.0}
+    assert started == {0: 0.0, 1: 60.0}
 
 
 @given(works)
