@@ -125,16 +125,18 @@ HAVE_OBJECTS = {
     ("on_nodes", "by_urgency"),
     ("on_nodes", "change"),
     ("on_nodes", "change_state"),
+    ("on_nodes", "note_choices"),
     ("on_nodes", "read_news"),
     ("on_nodes", "runs_on"),
     ("reservations", "make_room"),
     ("waiting_tree", "double_capacity"),
     ("groups", "restart"),
+    ("two_passes", "line_up"),
     ("lines", "begin"),
 }
 """Functions of C that may have variables that are objects, by module: they are called rarely, or only if jobs
-have to be eligible or save what they have done, which plain Python knows, or are in an order that NumPy
-sorts."""
+have to be eligible, have several partitions or save what they have done, which plain Python knows, or are in
+an order that NumPy sorts."""
 
 
 def test_variables_of_functions_of_c_have_types_of_c() -> None:
