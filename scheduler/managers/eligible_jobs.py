@@ -128,10 +128,10 @@ class EligibleJobs(ManagerDecorator):
                 self._manager.handle(notice)
                 self._over(self._ended(run), completed=not failed and not notice.exit_code)
             case RunPreempted(run) | RunLost(run):
-                job_id = self._ended(run)
+                stopped = self._ended(run)
                 self._manager.handle(notice)
-                if job_id in self._too_late:
-                    self._act(job_id, "expire")
+                if stopped in self._too_late:
+                    self._act(stopped, "expire")
             case TimePassed():
                 self._eligibility.time_passed(now_s)
                 self._manager.handle(notice)

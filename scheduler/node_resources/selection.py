@@ -109,7 +109,8 @@ class FirstFit(_InOrder):
 
 
 class Consecutive(_InOrder):
-    """Takes nodes of the smallest set of consecutive ones that suffices, as Slurm does without a topology."""
+    """Takes nodes of the set of consecutive ones with fewest free CPUs that suffices, as Slurm does without a
+    topology."""
 
     code = codes.CONSECUTIVE
 

@@ -2,6 +2,7 @@ cimport cython
 from scheduler.node_resources.core.state cimport NodeState
 
 cdef long NONE, WHOLE
+cdef Py_ssize_t CORES
 cdef int FIRST_FIT, BEST_FIT, WORST_FIT, DOT_PRODUCT, GPU_PACKING, CONSECUTIVE, IN_PYTHON
 
 @cython.final
@@ -17,7 +18,7 @@ cdef class Ranking:
     cdef double[::1] weights
     cdef readonly double[:, ::1] scores
     cdef readonly long[::1] seen
-    cdef long[::1] heap, after, room
+    cdef long[::1] heap, after, room, cpus
     cdef void make_room(self) except *
     cpdef void score_in_python(self, Py_ssize_t k) except *
     cpdef long gpu(self, Py_ssize_t k, Py_ssize_t n) except -2
@@ -28,7 +29,7 @@ cdef class Ranking:
     cdef long most_on(self, Py_ssize_t k, Py_ssize_t n, long chunks) noexcept
     cdef void write_row(self, Py_ssize_t k, long n, long chunks, Rows rows) except *
     cdef void choose(self, Py_ssize_t k, long chunks, Rows rows) except *
-    @cython.locals(here=long)
+    @cython.locals(here=long, suffices=cython.bint)
     cdef void choose_consecutive(self, Py_ssize_t k, long chunks, Rows rows) except *
     @cython.locals(asks=cython.bint)
     cdef void take_rows(self, Py_ssize_t k, Rows rows, Py_ssize_t begin) except *

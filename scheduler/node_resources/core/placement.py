@@ -12,6 +12,7 @@ from scheduler.core.arrays import MIN_SIZE, Floats, Floats2, Ints, Ints2, intege
 from scheduler.node_resources.core.codes import (
     BEST_FIT,
     CONSECUTIVE,
+    CORES,
     DOT_PRODUCT,
     FIRST_FIT,
     GPU_PACKING,
@@ -133,7 +134,7 @@ class Ranking:
         self.state, self.selection, self.weights = state, selection, weights
         self.is_scored = selection not in (FIRST_FIT, CONSECUTIVE)
         self.scores, self.seen = np.zeros((0, state.n_nodes)), integers(0)
-        self.heap, self.after, self.room = (integers(state.n_nodes) for _ in range(3))
+        self.heap, self.after, self.room, self.cpus = (integers(state.n_nodes) for _ in range(4))
 
     def make_room(self) -> None:
         """Make room for all kinds of requests."""
@@ -239,27 +240,32 @@ class Ranking:
             chunks -= here
 
     def choose_consecutive(self, k: int, chunks: int, rows: Rows) -> None:
-        """Add nodes of the set of consecutive ones with least room for all chunks, else those of the largest
-        sets; if one node suffices, the one of its set with least room. Ties: the lowest node. O(N + s^2) for
-        s sets. Source: `_eval_nodes_consec` of Slurm."""
+        """Add nodes of the set of consecutive ones with fewest free CPUs that suffices for all chunks, else
+        those of the largest sets; if one node suffices, the one of its set with fewest. Ties: the lowest
+        node. O(N + s^2) for s sets. Source: `_eval_nodes` in Slurm's select/cons_tres."""
         fit, begin, after, room, n, n_sets = self.state.fit, self.heap, self.after, self.room, 0, 0
+        free, cpus = self.state.free, self.cpus
         while n < self.state.n_nodes:
             if fit[k, n] == 0:
                 n += 1
                 continue
-            begin[n_sets], room[n_sets] = n, 0
+            begin[n_sets], room[n_sets], cpus[n_sets] = n, 0, 1
             while n < self.state.n_nodes and fit[k, n] > 0:
                 room[n_sets] += fit[k, n]
+                cpus[n_sets] += max(free[n, CORES], 0)
                 n += 1
             after[n_sets] = n
             n_sets += 1
         while chunks > 0:
             best, only = 0, NONE
             for x in range(1, n_sets):
-                if room[x] > room[best] if room[best] < chunks else chunks <= room[x] < room[best]:
+                suffices = room[x] >= chunks
+                if room[best] < chunks:
+                    best = x if suffices or cpus[x] > cpus[best] else best
+                elif suffices and cpus[x] < cpus[best]:
                     best = x
             for n in range(begin[best], after[best]):
-                if fit[k, n] >= chunks and (only == NONE or fit[k, n] < fit[k, only]):
+                if fit[k, n] >= chunks and (only == NONE or free[n, CORES] < free[only, CORES]):
                     only = n
             n = begin[best] if only == NONE else only
             while chunks > 0 and n < after[best]:
@@ -267,7 +273,7 @@ class Ranking:
                 self.write_row(k, n, here, rows)
                 chunks -= here
                 n += 1
-            room[best] = 0
+            room[best], cpus[best] = 0, 0
 
     def take_rows(self, k: int, rows: Rows, begin: int) -> None:
         """Take what the rows from `begin` on state, and give them their GPUs."""

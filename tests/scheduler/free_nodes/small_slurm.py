@@ -36,16 +36,23 @@ class Use(NamedTuple):
     end_s: int
 
 
-def consecutive(nodes: list[int], n: int) -> list[int]:
-    """So many of the nodes: of the shortest sequence that suffices, else all of the longest, and more."""
+def consecutive(free: dict[int, int], n: int) -> list[int]:
+    """So many of the nodes with these free cores: of the sequence with fewest cores that suffices, else all
+    of the one with most, and more. A single node is the one with fewest cores of its sequence."""
     sequences: list[list[int]] = []
-    for node in nodes:
+    for node in free:
         if not sequences or sequences[-1][-1] != node - 1:
             sequences.append([])
         sequences[-1].append(node)
+
+    def cores(sequence: list[int]) -> int:
+        return sum(free[node] for node in sequence)
+
     enough = [sequence for sequence in sequences if len(sequence) >= n]
-    best = min(enough, key=len) if enough else max(sequences, key=len, default=[])
-    rest = [node for node in nodes if node not in best]
+    best = min(enough, key=cores) if enough else max(sequences, key=cores, default=[])
+    if n == 1 and best:
+        return [min(best, key=lambda node: free[node])]
+    rest = {node: cores for node, cores in free.items() if node not in best}
     return best[:n] + (consecutive(rest, n - len(best)) if best and n > len(best) else [])
 
 
@@ -71,7 +78,7 @@ class SmallSlurm:
 
     def offers(self, job: SlurmJob, uses: list[Use], begin_s: int, end_s: int) -> list[int]:
         """The nodes of a job that have room for it from a time until before another, or fewer."""
-        found = []
+        found = {}
         for n, (cores, partitions) in enumerate(self.nodes):
             there = [use for use in uses if use.node == n and use.begin_s < end_s and use.end_s > begin_s]
             times = {begin_s, *(max(use.begin_s, begin_s) for use in there)}
@@ -79,7 +86,7 @@ class SmallSlurm:
             most = max(sum(use.cores for use in each) for each in used)
             is_free = not there if job.whole else not any(use.alone for use in there)
             if job.partition in partitions and is_free and most + job.cores <= cores:
-                found.append(n)
+                found[n] = cores - most
         return consecutive(found, job.nodes)
 
     def uses_of(self, job: SlurmJob, nodes: list[int], begin_s: int, end_s: int) -> list[Use]:

@@ -141,6 +141,30 @@ def test_slurm_backfill_starts_jobs_of_several_partitions_where_and_when_the_con
     assert _share_alike(other, slurm) < 0.7
 
 
+@pytest.mark.long
+def test_slurm_backfill_chooses_the_nodes_that_the_controller_does_by_their_free_cpus(tmp_path: Path) -> None:
+    rng, n_jobs = np.random.default_rng(1), 60
+    lines = (
+        "ClusterName=c\nSelectType=select/cons_tres\nSelectTypeParameters=CR_CPU\nNodeName=n[1-3] CPUs=4\n"
+        "NodeName=n[4-6] CPUs=8\nNodeName=n7 CPUs=4\nPartitionName=p Nodes=ALL\n"
+        "SchedulerParameters=bf_interval=5,batch_sched_delay=0,bf_window_linear=1\n"
+    )
+    (tmp_path / "slurm.conf").write_text(lines)
+    requests = [
+        Request(int(rng.integers(1, 4)), int(rng.integers(1, 5)), partitions=frozenset({"p"}))
+        for _ in range(n_jobs)
+    ]
+    limits_s = 60.0 * rng.choice([1, 2, 5, 10], n_jobs)
+    runs_s = np.ceil(limits_s * rng.uniform(0.1, 1.0, n_jobs))
+    rows = [(k + 1, 30.0 * k, runs_s[k], each.cpus, limits_s[k], 1, k) for k, each in enumerate(requests)]
+    log = log_on_nodes("log", rows, read_cluster(tmp_path / "slurm.conf"), requests)
+    first = "slurm_backfill(bf_interval=5, selection=first_fit)"
+    names = f"slurm: {tmp_path / 'slurm.conf'}", "slurm_backfill(bf_interval=5)", first
+    slurm, same, other = (starts_under(name, Replay(log, engine=Engine.HARNESS), tmp_path) for name in names)
+    assert _share_alike(same, slurm) > 0.95
+    assert _share_alike(other, slurm) < 0.7
+
+
 def _share_alike(some: pl.DataFrame, others: pl.DataFrame) -> float:
     """The share of jobs that start within a minute of one another, on the same nodes."""
     alike = ((some["time_s"] - others["time_s"]).abs() <= 60) & (some["machines"] == others["machines"])
