@@ -204,7 +204,8 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def start_of(self, run: RunId, nodes: Sequence[int]) -> tuple[Start, float]:
         start, began_s = super().start_of(run, nodes)
-        return start._replace(shares=shares_of(self.held_by(run)[1])), began_s
+        partition = self.partition_of(self._running[run][0])
+        return start._replace(shares=shares_of(self.held_by(run)[1]), partition=partition), began_s
 
     def resume(self, other: ConsumableNodes) -> None:
         """Go on from what is known of the same nodes, besides jobs and runs."""
@@ -212,6 +213,10 @@ class ConsumableNodes(NodesInUse[OnNodes]):
             self.queue.calendar.reserve(*reservation)
         if self.claims is not None and other.claims is not None:
             self.claims.resume(other.claims)
+
+    def partition_of(self, slot: int) -> str:
+        """In which of several partitions a job starts, or runs; empty if it was not tried in each."""
+        return self.nodes.where.get(self.queue.kind[slot], "") if self.queue.choice[slot] else ""
 
     def choice(self, slot: int, partition: str) -> int:
         """Which choice of a waiting job is a partition; 0 if none is."""
@@ -272,8 +277,7 @@ def _starts(state: ConsumableNodes, n: int, now_s: float) -> tuple[Start, ...]:
     for x, i in enumerate(state.waiting.places(np.asarray(q.placed)[:n]).tolist()):
         used = q.rows.table(begin, q.after[x])
         end_s = now_s + q.estimate_s[q.placed[x]]
-        slot = q.placed[x]
-        partition = state.nodes.where[q.kind[slot]] if q.choice[slot] else ""
+        partition = state.partition_of(q.placed[x])
         starts.append(Start(i, NodeSet.of(set(used[:, NODE].tolist())), end_s, shares_of(used), partition))
         begin = q.after[x]
     return tuple(starts)
