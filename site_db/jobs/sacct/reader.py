@@ -109,22 +109,22 @@ ELIGIBLE = (
     "could only start some time after the submission (Eligible: dependencies, begin times, holds): the "
     "arrival is then, and waits are counted from it, as in Slurm's reports"
 )
-RESERVED = "ran in a reservation, which is not modelled: nodes are not kept free for the job"
+RESERVED = "ran in a reservation, which is not read: no nodes are kept free, unless --events states it"
 SUSPENDED = "spent time suspended, which is not modelled: the run takes the elapsed time, without a break"
 RESTARTED = (
     "ran again after a requeue (Restarts): an earlier run counts if the log has its row, as with sacct -D"
 )
 DEPENDENT = (
-    "had a dependency or a begin time (SubmitLine), which is not modelled; print the log with the column "
-    "Eligible, and such jobs do not start before they were eligible"
+    "had a dependency or a begin time (SubmitLine), which is not read; print the log with the column "
+    "Eligible, and such jobs do not start before they were eligible, or state it with --events"
 )
-THROTTLED = "limited how many tasks of the array run at a time (%), which is not modelled"
+THROTTLED = "limited how many tasks of the array run at a time (%), which is not read: --events can state it"
 NAMED_NODES = "requested or excluded nodes by name (SubmitLine), which is not modelled"
 OLD_GRES = "had generic resources in ReqGRES or AllocGRES, which are not read; print the log with ReqTRES"
 UNFINISHED = "still ran when the log was printed: the nodes are in use until then, and the end is not known"
 QUALITY = (
-    "ran under a quality of service (QOS), whose limits and priority built-in schedulers do not know; they "
-    "count under Slurm's controller (the scheduler 'slurm: slurm.conf')"
+    "ran under a quality of service (QOS), whose limits and priority count only under a policy (--policy), "
+    "or under Slurm's controller (the scheduler 'slurm: slurm.conf')"
 )
 HETEROGENEOUS = (
     "requested several components (a heterogeneous job), which Slurm starts together; built-in schedulers "
