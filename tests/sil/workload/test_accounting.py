@@ -292,7 +292,7 @@ def test_a_job_arrives_when_it_was_eligible_and_a_note_says_so(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("job", "beginning"),
     [
-        ({"Reservation": "maintenance"}, "2 jobs (first: 7) ran in a reservation, which is not modelled"),
+        ({"Reservation": "maintenance"}, "2 jobs (first: 7) ran in a reservation, which is not read"),
         (
             {"ReqGRES": "gpu:2", "ReqTRES": "", "AllocTRES": "", "NCPUS": "4"},
             "2 jobs (first: 7) had generic resources in ReqGRES or AllocGRES, which are not read",
