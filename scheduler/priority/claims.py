@@ -35,6 +35,7 @@ _JOB, _SUBMITTED = "job", "submitted job"
 _MINUTES, _TO_RUN = " Minutes", " RunMinutes"
 """What limits of TRES-minutes bound, after the name of the TRES."""
 _WALL = f"wall{_MINUTES}"
+_PER_NODE = " PerNode"
 _LONGEST_S = 60.0 * (2**32 - 1)
 """The time limit of a job without one, in Slurm."""
 _OF_SUBMITTED = {
@@ -80,6 +81,8 @@ def _reason(beginning: str, what: str, end: str = "") -> str:
     if what == _WALL:
         return f"{beginning}WallLimit"
     name, _, minutes = what.partition(" ")
+    if what.endswith(_PER_NODE):
+        minutes, end = "", "PerNode"
     of_group, of_qos = beginning.endswith("Grp"), not beginning.startswith("Assoc")
     if minutes:
         word = {"mem": "Memory" if of_qos else "Mem", "cpu": "CPU" if of_group else "Cpu"}.get(
@@ -90,7 +93,7 @@ def _reason(beginning: str, what: str, end: str = "") -> str:
         return f"{beginning}{word}{minutes}{end}" + ("Limit" if name == "cpu" else "")
     word = "Mem" if name == "mem" and (of_group or not of_qos) else _WORDS[name]
     is_old = name in ("cpu", "node") or (name == "mem" and of_group)
-    return f"{beginning}{word}{end}" + ("Limit" if is_old and end != "PerAccount" else "")
+    return f"{beginning}{word}{end}" + ("Limit" if is_old and end not in ("PerAccount", "PerNode") else "")
 
 
 class Shares:
@@ -411,9 +414,10 @@ class Claims:
             "tres": of_tres,
         }
         limit_s = max(_LONGEST_S if limit_s is None else limit_s, 60.0)
+        on_each = {f"{name}{_PER_NODE}": amount / n_nodes for name, amount in tres.items()}
         for name, amount in {**tres, "wall": 1.0}.items():
             tres[f"{name}{_MINUTES}"] = tres[f"{name}{_TO_RUN}"] = amount * limit_s / 60
-        return _OfRequest(tres, limit_s, factors, within, partition, {})
+        return _OfRequest({**tres, **on_each}, limit_s, factors, within, partition, {})
 
     def _of_nodes(self, within: str) -> dict[str, float]:
         """The amounts of TRES of the nodes of a partition."""
@@ -480,7 +484,8 @@ def _of(
     of_jobs = {_SUBMITTED: limits.submitted, _JOB: limits.running}
     minutes = ((f"{name}{_MINUTES}", most) for name, most in limits.minutes.items())
     to_run = ((f"{name}{_TO_RUN}", most) for name, most in limits.minutes_to_run.items())
-    for what, most in (*of_jobs.items(), *minutes, *limits.tres.items(), *to_run):
+    on_each = ((f"{name}{_PER_NODE}", most) for name, most in limits.per_node.items())
+    for what, most in (*of_jobs.items(), *minutes, *limits.tres.items(), *on_each, *to_run):
         if most is not None:
             key = end or "Grp", what
             yield _Row(_reason(beginning, what, end), whose, what, most, key not in stated)

@@ -26,9 +26,10 @@ TRES = ("cpu", "mem", "node", "gres/gpu", "billing")
 class ResourceLimits:
     """What runs or is submitted at a time, at most; None and missing names = no limit.
 
-    `tres` bounds amounts of TRES, `running` the jobs that run, `submitted` those that wait or run, `wall_s`
-    the time limit of one job. Of TRES-minutes, `minutes` bounds those of a job, or those that were used and
-    decay (as "wall": of run time), and `minutes_to_run` those that runs have left by their time limits.
+    `tres` bounds amounts of TRES, `per_node` those of a job on each of its nodes (the mean), `running` the
+    jobs that run, `submitted` those that wait or run, `wall_s` the time limit of one job. Of TRES-minutes,
+    `minutes` bounds those of a job, or those that were used and decay (as "wall": of run time), and
+    `minutes_to_run` those that runs have left by their time limits.
     """
 
     tres: Mapping[str, float] = field(default_factory=dict)
@@ -37,6 +38,7 @@ class ResourceLimits:
     wall_s: float | None = None
     minutes: Mapping[str, float] = field(default_factory=dict)
     minutes_to_run: Mapping[str, float] = field(default_factory=dict)
+    per_node: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ _OF_BOTH = {
     "GrpJobs": ("group", "running"),
     "GrpSubmitJobs": ("group", "submitted"),
     "MaxTRESPerJob": ("job", "tres"),
+    "MaxTRESPerNode": ("job", "per_node"),
     "MaxTRESMinsPerJob": ("job", "minutes"),
     "MaxWallDurationPerJob": ("job", "wall_s"),
     "Priority": ("", "priority"),
@@ -54,7 +55,6 @@ _OTHER = {
     **dict.fromkeys(_ACCRUING, "the number of jobs that age has no limits"),
     "Flags": "it is not modelled",
     "LimitFactor": "limits are as they are stated",
-    "MaxTRESPerNode": "limits are of all nodes of a job",
     "MinPrioThresh": "jobs of any priority have reservations",
     "MinTRESPerJob": "jobs may be small",
     "UsageThreshold": "jobs wait for no share of usage",
@@ -139,7 +139,7 @@ def said(
 def _value(setting: PolicySetting, what: str, before: Mapping[str, float], ignored: NotModelled) -> Any:
     if setting.key == "GrpWall":
         return {**before, "wall": setting.time_s / 60}
-    if what in ("tres", "minutes", "minutes_to_run"):
+    if what in ("tres", "per_node", "minutes", "minutes_to_run"):
         return {**before, **setting.tres(amount, ignored)}
     if what == "wall_s":
         return None if (time_s := setting.time_s) == inf else time_s
@@ -168,4 +168,5 @@ def inherited(own: ResourceLimits, above: ResourceLimits) -> ResourceLimits:
         above.submitted if own.submitted is None else own.submitted,
         above.wall_s if own.wall_s is None else own.wall_s,
         {**above.minutes, **own.minutes},
+        per_node={**above.per_node, **own.per_node},
     )

@@ -97,6 +97,8 @@ def minutes(name: str, most: float) -> ResourceLimits:
         ("accounts", "group", minutes("billing", 0), "AssocGrpBillingMinutes is 0 for account b"),
         ("accounts", "group", minutes("wall", 0), "AssocGrpWallLimit is 0 for account b"),
         ("job_qos", "job", minutes("cpu", 239), "QOSMaxCpuMinutesPerJobLimit"),
+        ("job_qos", "job", ResourceLimits(per_node={"cpu": 1}), "QOSMaxCpuPerNode"),
+        ("users", "job", ResourceLimits(per_node={"mem": 400}), "AssocMaxMemPerNode"),
         ("job_qos", "job", minutes("mem", 59_000), "QOSMaxMemoryMinutesPerJob"),
         ("users", "job", minutes("node", 59), "AssocMaxNodeMinutesPerJob"),
     ],

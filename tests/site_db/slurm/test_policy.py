@@ -51,6 +51,17 @@ def read(folder: Path, **files: tuple[str, ...]) -> SitePolicy:
     return read_policy(paths)
 
 
+def test_limits_on_a_node_are_those_of_an_association_and_of_the_account_above_it(tmp_path: Path) -> None:
+    lines = (
+        "Account - 'a':MaxTRESPerNode=cpu=4,mem=2G",
+        "Parent - 'a'",
+        "User - 'ann':DefaultAccount='a':MaxTRESPerNode=cpu=2",
+    )
+    tree = read(tmp_path, dump=(*TREE[:2], *lines)).associations
+    (ann,) = (each for each in tree if each.user == "ann")
+    assert ann.job.per_node == {"cpu": 2, "mem": 2048}
+
+
 def refusal(folder: Path, **files: tuple[str, ...]) -> str:
     with pytest.raises(InvalidFile) as caught:
         read(folder, **files)
