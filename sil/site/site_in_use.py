@@ -246,12 +246,11 @@ class SiteSource:
             statistics = history.statistics(session, as_of)
             file, (given, *others) = reader.as_file(), self._given_at_points()
             errors: tuple[KnownError, ...] = ()
-            if self._origin is not None:
+            # Only predictions for time-shared nodes have errors, and only a database stores them.
+            if self._origin is not None and self._experiment.shared_nodes is not None:
                 with store.reading(self._origin) as origin:
                     site_id, names = find_site(origin, self.name).id, self._experiment.schedulers
-                    file = with_recorded_data(origin, site_id, file)
-                    if self._experiment.shared_nodes is not None:  # only predictions for these have errors
-                        errors = tuple(errors_under(origin, site_id, names, as_of))
+                    errors = tuple(errors_under(origin, site_id, names, as_of))
             uncertainty: dict[tuple[str, str], float] = {}
             if changed is not None:
                 uncertainty = estimation_uncertainty(history.layout, statistics, changed.new_classes)
@@ -281,7 +280,12 @@ class SiteSource:
                 address = store.parse_address(str(self._folder / each.site))
             source = SiteSource(self._experiment.of_cluster(k), self._folder, address)
             with TemporaryDirectory() as folder:
-                yield source.snapshot(Path(folder) / "cluster.db")
+                found = source.snapshot(Path(folder) / "cluster.db")
+            if source._origin is not None:
+                with store.reading(source._origin) as origin:
+                    site_id = find_site(origin, source.name).id
+                    found = replace(found, file=with_recorded_data(origin, site_id, found.file))
+            yield found
 
     def _given_at_points(self) -> list[_Given]:
         """What is given at each point of the grid, or once if that does not vary."""

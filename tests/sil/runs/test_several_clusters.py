@@ -514,22 +514,29 @@ def test_data_follow_a_job_over_the_line_that_two_clusters_have_in_common(
 def test_of_a_site_in_a_database_the_data_of_jobs_are_those_that_were_recorded(
     connected: Callable[..., Scenario], tmp_path: Path
 ) -> None:
+    """An experiment on that site alone does not know them: it is the same when it is resumed later."""
     connected("{}")
     site = importing.read_site_file(tmp_path / "a.toml")
-    engine = store.create(store.parse_address(str(tmp_path / "lab.db")))
+    address = store.parse_address(str(tmp_path / "lab.db"))
+    engine = store.create(address)
     with store.changing(engine) as session:
         unknown = tuple(each.model_copy(update={"data": None}) for each in site.job_classes)
         importing.put_site(session, site.model_copy(update={"job_classes": unknown}))
+    alone = {"name": "alone", "site": "lab", "schedulers": ["fcfs"], "workload": {"jobs": 1}}
+    source = SiteSource(Experiment.model_validate(alone), tmp_path, address)
+    before = source.snapshot(tmp_path / "results.db").digest()
+    with store.changing(engine) as session:
         job = JobRecord("1", "small", "ann", "day", JobState.DONE, 0.0, "n1", None, 0.0, 9.0, input_mb=1000.0)
         JobWriter(session, site.name).add(session, LIVE, [replace(job, data_at="b")])
-    engine.dispose()
+    resumed = source.resume(tmp_path / "results.db")
+    assert resumed is not None
+    assert resumed.digest() == before
     clusters = [{"name": n, "scheduler": "fcfs", "site": "lab.db"} for n in "ab"]
     scenario: Any = connected("{}", clusters=clusters)
     job = scenario.arriving()[0][0]
-    assert [scenario.transfers.seconds(job, *way)[0] for way in ("aa", "ab")] == [
-        0.08,
-        0.0,
-    ]  # by the better line
+    found = [scenario.transfers.seconds(job, *way)[0] for way in ("aa", "ab")]
+    assert found == [0.08, 0.0]  # by the better line
+    engine.dispose()
 
 
 def test_clusters_of_which_one_lacks_a_job_class_are_refused_with_its_name(
