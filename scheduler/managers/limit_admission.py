@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from scheduler.managers.queues import Unkept
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.messages import counted, rounded
+from scheduler.messages import abbreviated, rounded
 from scheduler.model import Job, JobId, RunId
 from scheduler.ports import Clock
 from scheduler.problem import Running
@@ -17,11 +17,6 @@ from scheduler.time_shared.core.tables import TOGETHER_S
 from scheduler.time_shared.forecast import Forecast
 
 N = TypeVar("N", bound=Hashable)
-SHOWN = 5
-"""The most jobs that a sentence names."""
-
-Forecasts = Callable[[Mapping[RunId, Running]], Sequence[Forecast]]
-"""Forecasts of the jobs that wait and of those that run."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +34,6 @@ class PromisesByForecast:
         return now_s + self.margin * (forecast.end_s - now_s) <= by_s + TOGETHER_S
 
 
-class PromiseNotes(Protocol):
-    """Receives promises."""
-
-    def promised(self, job: Job, by_s: float, cost: str = "") -> None:
-        """Note that a job is promised to end by then, and which others it delays."""
-        ...
-
-
 @dataclass(frozen=True)
 class LimitAdmission:
     """Admits jobs with turnaround limits, by the forecasts without and with each.
@@ -57,13 +44,17 @@ class LimitAdmission:
     """
 
     nodes: NodeAllocation[Any]
-    forecasts: Forecasts
+    forecasts: Callable[[Mapping[RunId, Running]], Sequence[Forecast]]
+    """Of the jobs that wait and of those that run."""
     clock: Clock
     rule: PromisesByForecast
-    notes: PromiseNotes
+    note_promise: Callable[[Job, float, str], None]
+    """Takes a job, by when it is promised to end, and which others it delays."""
 
     def submit(self, job: Job, running: Mapping[RunId, Running]) -> str | None:
         """Queue a job. Returns None, or the reason for refusing it."""
+        if job.limit_s is None:
+            return self.nodes.submit(job)
         before = {each.job: each for each in self.forecasts(running)}
         if (refusal := self.nodes.submit(job)) is not None:
             return refusal
@@ -71,7 +62,8 @@ class LimitAdmission:
         after = {each.job: each for each in self.forecasts(running)}
         broken = self._late(after) - self._late(before)
         if not broken:
-            self.notes.promised(job, job.deadline_s, cost(delays(ends_of(before), ends_of(after))))
+            before_s, after_s = ({k: x.end_s for k, x in of.items()} for of in (before, after))
+            self.note_promise(job, job.deadline_s, cost(delays(before_s, after_s)))
             return None
         late_s = {late: after[late].end_s - self.nodes.promised[late] for late in broken}
         self.nodes.withdraw(job.id)
@@ -79,16 +71,12 @@ class LimitAdmission:
             return self.nodes.submit(job._replace(limit_s=None))
         first = sorted(late_s.items(), key=lambda each: (each[0] != job.id, -each[1], each[0]))
         misses = [f"job {late} would miss its deadline by {_by(s)}" for late, s in first]
-        return f"as predicted, {_first_of(misses)}"
+        return f"as predicted, {abbreviated(misses)}"
 
     def _late(self, forecasts: Mapping[JobId, Forecast]) -> set[JobId]:
         """The jobs that are to break a promise."""
         now_s, keeps, promised = self.clock.now_s, self.rule.keeps, self.nodes.promised.items()
         return {job for job, by_s in promised if (x := forecasts.get(job)) and not keeps(x, now_s, by_s)}
-
-
-def ends_of(forecasts: Mapping[JobId, Forecast]) -> dict[JobId, float]:
-    return {job: each.end_s for job, each in forecasts.items()}
 
 
 def delays(before_s: Mapping[N, float], after_s: Mapping[N, float]) -> dict[N, float]:
@@ -101,13 +89,8 @@ def delays(before_s: Mapping[N, float], after_s: Mapping[N, float]) -> dict[N, f
 def cost(delays_s: Mapping[N, float]) -> str:
     """Which jobs are delayed, as a clause; empty if none is."""
     by = [f"job {job} by {_by(delay_s)}" for job, delay_s in delays_s.items()]
-    return f"it delays {_first_of(by)}" if by else ""
+    return f"it delays {abbreviated(by)}" if by else ""
 
 
 def _by(late_s: float) -> str:
     return f"{rounded(late_s)} s" if late_s < inf else "an unknown time"
-
-
-def _first_of(clauses: Sequence[str]) -> str:
-    more = f" and {counted(len(clauses) - SHOWN, 'other job')}" if len(clauses) > SHOWN else ""
-    return ", ".join(clauses[:SHOWN]) + more

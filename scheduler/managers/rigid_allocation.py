@@ -282,5 +282,6 @@ def free_nodes_manager(
         )
     allocation = RigidAllocation(ports, queues, preemption.raised_after)
     manager = NodeManager(ports, allocation, scheduler, memoryless, admission)
-    manager.submit_limited = None if limits is None else limits(allocation)
+    if limits is not None:
+        manager.submit = limits(allocation)
     return manager

@@ -179,8 +179,7 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._dispatcher = ports.dispatcher
         self._monitor = ports.monitor
         self._admission = admission
-        self.submit_limited: Submit | None = None
-        """For jobs with turnaround limits; without it, all are queued."""
+        self.submit: Submit = lambda job, running: nodes.submit(job)
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
         self._running: dict[RunId, Running] = {}
@@ -212,11 +211,7 @@ class NodeManager(ResourceManager, Generic[Q]):
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
                 return refused
-        if self.submit_limited is None or job.limit_s is None:
-            refused = self._nodes.submit(job)
-        else:
-            refused = self.submit_limited(job, self._running)
-        if refused is not None:
+        if (refused := self.submit(job, self._running)) is not None:
             return refused
         if self._admission is not None:
             self._unfinished_of[job.user] += 1

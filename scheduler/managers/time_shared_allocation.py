@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
-from scheduler.managers.limit_admission import PromiseNotes, PromisesByForecast
+from scheduler.managers.limit_admission import PromisesByForecast
 from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Job, JobId, NodeReading, RunId, Share, Start
 from scheduler.ports import Clock, RunEnded
@@ -35,10 +35,13 @@ class Prediction:
     jobs_there: int
 
 
-class Notes(PromiseNotes, Protocol):
+class Notes(Protocol):
     """Receives predictions, promises, and readings that cannot be true."""
 
     def predicted(self, prediction: Prediction) -> None: ...
+
+    def promised(self, job: Job, by_s: float) -> None:
+        """Note that a job is promised to end by then."""
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         """Note that a reading was ignored."""

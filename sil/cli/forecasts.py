@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
+from scheduler.managers.limit_admission import cost, delays
 from scheduler.messages import UserError, counted
 from sil.api.logs import second_of_log, seconds
 from sil.cli import console
@@ -57,8 +58,11 @@ def forecast(file: Path, asked: PredictionOptions, of_log: OfLog, as_json: bool)
     if asked.submit is not None:
         if of_log.horizon is not None:
             raise UserError("--horizon has no effect beside --submit; leave one of them out")
-        _print_variants(present, _submission(asked.submit), of_log, n, as_json)
+        by_s = None if asked.by is None else seconds(asked.by)
+        _print_variants(present, _submission(asked.submit), of_log, n, by_s, as_json)
         return
+    if asked.by is not None:
+        raise UserError("--by has no effect on a log without --submit; give both")
     horizon_s = 0.0 if of_log.horizon is None else seconds(of_log.horizon)
     if not 0 <= horizon_s <= LONGEST_HORIZON_S:
         raise UserError(f"--horizon {of_log.horizon}: expected a duration of at most 7d")
@@ -168,19 +172,34 @@ def _print_basis(present: Present, n_samples: int) -> None:
         )
 
 
-def _print_variants(present: Present, asked: HypotheticalJob, of_log: OfLog, n: int, as_json: bool) -> None:
-    found = list[tuple[HypotheticalJob, JobForecast]]()
+def _print_variants(
+    present: Present, asked: HypotheticalJob, of_log: OfLog, n: int, by_s: float | None, as_json: bool
+) -> None:
+    rows, found = list[dict[str, Any]](), list[JobForecast]()
     for job in asked.variants():
-        with_it = with_submission(present, job, of_log.user, of_log.partition)
-        found.append((job, forecasts(with_it, with_it.sampled(n, of_log.seed))[-1]))
+        with_it = with_submission(present, job, of_log.user, of_log.partition, by_s)
+        samples = with_it.sampled(n, of_log.seed)
+        every = forecasts(with_it, samples)
+        rows.append(job._asdict() | every[-1].as_dict())
+        found.append(every[-1])
+        if by_s is not None:
+            before_s, after_s = (dict(enumerate(x.planned.tolist())) for x in (present, with_it))
+            delays_s = {every[k].job: later_s for k, later_s in delays(before_s, after_s).items()}
+            kept = float((samples.end_s[:, -1] <= present.now_s + by_s).mean())
+            rows[-1] |= {"kept_share": kept, "delays_s": delays_s}
     if as_json:
-        console.print_json([{**job._asdict(), **one.as_dict()} for job, one in found])
+        console.print_json(rows)
         return
-    columns = {"nodes": [str(job.nodes) for job, _ in found], "CPUs": [str(job.cpus) for job, _ in found]}
+    columns = {"nodes": [str(row["nodes"]) for row in rows], "CPUs": [str(row["cpus"]) for row in rows]}
     if not present.policy.log.requests:
         del columns["nodes"]
-    columns["time limit"] = [_span(job.limit_s) for job, _ in found]
-    _print_times("Forecast if submitted now", columns, [one for _, one in found])
+    columns["time limit"] = [_span(row["limit_s"]) for row in rows]
+    if by_s is not None:
+        columns[f"ends within {_span(by_s)}"] = [f"{100 * row['kept_share']:.0f} %" for row in rows]
+    _print_times("Forecast if submitted now", columns, found)
+    if by_s is not None:
+        at_cost = cost(rows[0]["delays_s"]) or "it delays no other job"
+        console.print_line(f"Of the first, by the time limits of all jobs: {at_cost}.")
     _print_basis(present, n)
 
 

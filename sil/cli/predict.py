@@ -40,7 +40,7 @@ def predict(
     """
     is_queue = file.suffix.lower() == ".toml"
     given = {*_given(of_log if is_queue else of_queue), *(_given(asked) if is_queue else ())}
-    if without := given - {"site", "scheduler", "submit", "job"}:
+    if without := given - {"site", "scheduler", "submit", "job", "by"}:
         what = "a queue file" if is_queue else "a log; it is for queue files"
         option = "cluster" if without == {"shared_nodes"} else min(without).replace("_", "-")
         console.fail(f"--{option} has no effect on {file}, which is {what}; leave it out")
@@ -67,7 +67,7 @@ def _predict_queue(queue: Path, asked: PredictionOptions, more: OfQueueFile, as_
 
     now, job = datetime.now(), None if asked.job is None else int(asked.job)
     scheduler = asked.scheduler or "normal_easy"
-    by_s = None if more.by is None else _seconds_from(now, more.by)
+    by_s = None if asked.by is None else _seconds_from(now, asked.by)
     state = read_queue_file(queue)
     question = _question(asked.site, scheduler, more)
     if asked.submit is not None:

@@ -20,12 +20,15 @@ class PredictionOptions(LogFile):
     * `submit`: Predict a hypothetical job submitted now: CPUS/TIME or NODES/CPUS/TIME, such as 64/12h, beside
       smaller and shorter ones; in a queue file CLASS:TASKS, such as CG.B:4.
     * `job`: Predict only this job.
+    * `by`: Whether completion by then can be promised: a duration from now (900, 15m, 2h), or of a queue file
+      a time (2026-11-22T17:00). Of a log it is for --submit, and also says which jobs would be delayed.
     """
 
     site: Annotated[str | None, Setting(metavar="SITE")] = None
     scheduler: str | None = None
     submit: Annotated[str | None, Setting(metavar="JOB")] = None
     job: str | None = None
+    by: Annotated[str | None, Setting(metavar="TIME")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +38,10 @@ class OfQueueFile(Settings):
     * `shared_nodes`: Of a queue file: the time-shared cluster; optional if the site has only one.
     * `predictor`: Of a queue file: aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl'
       (default cpu-cpu).
-    * `by`: Of a queue file: whether completion by then can be promised: a duration from now (900, 15m, 2h),
-      or a time (2026-11-22T17:00).
     """
 
     shared_nodes: Annotated[str | None, Setting(option="--cluster")] = None
     predictor: str = "aware"
-    by: Annotated[str | None, Setting(metavar="TIME")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

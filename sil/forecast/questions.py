@@ -18,7 +18,7 @@ from scheduler.messages import counted
 from scheduler.model import ANYONE
 from sil.forecast.forward import KnownJobs, Present, Samples
 from sil.trace.log_ids import LOG_ID
-from sil.workload.job_log import JobLog, user_names
+from sil.workload.job_log import DUE_IN_S, JobLog, user_names
 from site_db.jobs.logged import Charged, LoggedJob
 from site_db.jobs.requests import LoggedRequests
 from site_db.slurm.output import Tres
@@ -168,9 +168,11 @@ class HypotheticalJob(NamedTuple):
         yield from dict.fromkeys(both)
 
 
-def with_submission(present: Present, job: HypotheticalJob, user: str | None, partition: str) -> Present:
-    """The present, with a job that is submitted now by a user, by default to the partition with Default=YES.
-    Raises UserError."""
+def with_submission(
+    present: Present, job: HypotheticalJob, user: str | None, partition: str, by_s: float | None = None
+) -> Present:
+    """The present, with a job that is submitted now by a user, by default to the partition with Default=YES,
+    and due in `by_s`. Raises UserError."""
     log = present.policy.log
     number = int(log.jobs["job"].max() or 0) + 1  # type: ignore[arg-type]
     row: dict[str, Any] = {
@@ -181,6 +183,7 @@ def with_submission(present: Present, job: HypotheticalJob, user: str | None, pa
         "estimate_s": job.limit_s,
         "user": _user(log, user),
         LOG_ID: str(number),
+        DUE_IN_S: inf if by_s is None else by_s,
     }
     if log.cluster is None:
         if job.cpus > log.processors or job.nodes > 1 or partition:

@@ -18,10 +18,10 @@ from scheduler.managers.starting_manager import Submit
 from scheduler.messages import counted
 from scheduler.model import Job
 from scheduler.node_resources.core.codes import MAX_RESERVATIONS
-from scheduler.ports import AnyScheduler, DrainChanged, ReservationMade, RuntimeEstimator
+from scheduler.ports import DrainChanged, ReservationMade, RuntimeEstimator
 from scheduler.resource_manager import Manager, OnFreeNodes
 from sil.outcome.invariants.checker import Capacity
-from sil.runs.hosting import Supervision, what_if_scheduler
+from sil.runs.hosting import Supervision
 from sil.runs.simulation import SiteModel
 from sil.runs.under_test import InProcess, SlurmProgram, UnderTest
 from sil.settings.log_events import Events, NodesReserved, NodesUpdated
@@ -93,9 +93,9 @@ class FreeNodesModel(SiteModel):
         from scheduler.managers.limit_admission import LimitAdmission, PromisesByForecast
         from scheduler.managers.run_forward import ForecastsOnNodes
 
-        forecasts = ForecastsOnNodes(nodes, ports.clock, self._maker(ports, scheduler, asking))
+        forecasts = ForecastsOnNodes(nodes, ports.clock, asking.what_ifs(scheduler, ports.clock))
         rule = PromisesByForecast(unkept=self.unkept)
-        return LimitAdmission(nodes, forecasts, ports.clock, rule, self).submit
+        return LimitAdmission(nodes, forecasts, ports.clock, rule, self.promised).submit
 
     def promised(self, job: Job, by_s: float, cost: str = "") -> None:
         trace, now_s = self._world.trace, self._world.clock.now_s
@@ -104,14 +104,7 @@ class FreeNodesModel(SiteModel):
     def outlook(self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision) -> FreeNodesOutlook:
         from scheduler.meta_scheduling.outlook import FreeNodesOutlook  # only several clusters need it
 
-        return FreeNodesOutlook(ports, self._maker(ports, scheduler, asking), self.queue_policies)
-
-    def _maker(
-        self, ports: OnFreeNodes, scheduler: InProcess, asking: Supervision
-    ) -> Callable[[], AnyScheduler]:
-        """Makes a new instance of the scheduler for each forecast."""
-        of = asking.host, scheduler.spec, ports.clock, asking.guard.limit_s, asking.seed
-        return partial(what_if_scheduler, *of)
+        return FreeNodesOutlook(ports, asking.what_ifs(scheduler, ports.clock), self.queue_policies)
 
 
 def slurm_world(log: JobLog, estimates: Estimates, run_times: RuntimeEstimator) -> SlurmWorld:

@@ -131,6 +131,10 @@ class Supervision:
     def manager(self, scheduler: InProcess, ports: Ports) -> Manager:
         return self.host.manager(scheduler.spec, self.seed, ports, self.guard)
 
+    def what_ifs(self, scheduler: InProcess, clock: Clock) -> Callable[[], AnyScheduler]:
+        """Makes a new instance for each forecast."""
+        return partial(what_if_scheduler, self.host, scheduler.spec, clock, self.guard.limit_s, self.seed)
+
     def is_memoryless(self, scheduler: InProcess) -> bool:
         """Whether to skip it while no job fits: its decisions are neither charged nor logged."""
         return scheduler.spec.memoryless and self.guard.charge is None and self.guard.decision_log is None

@@ -256,13 +256,11 @@ class Replay(ReplaySettings):
                 f"{given('--checkpoint-cost').removesuffix('=')} has no effect without "
                 f"{given('--checkpoint-interval').removesuffix('=')}; give both"
             )
-        for option, chosen, default in (
-            ("--expiry", self.expiry, Expiry.NEVER),
-            ("--unkept", self.unkept, Unkept.ACCEPTED),
-        ):
-            if chosen is not default and DUE_IN_S not in self.log.jobs.columns:
+        for name in ("expiry", "unkept"):
+            chosen = getattr(self, name)
+            if chosen is not getattr(ReplaySettings, name) and DUE_IN_S not in self.log.jobs.columns:
                 raise UserError(
-                    f"{given(option, chosen)} has no effect, since the jobs of {self.log.name} have no "
+                    f"{given(f'--{name}', chosen)} has no effect, since the jobs of {self.log.name} have no "
                     f"deadlines; draw some with {given('--deadlines', 'LOW:HIGH')}"
                 )
         for _, why in unable(self.what_happens, bool(self.log.after), self.unkept, schedulers):

@@ -129,8 +129,10 @@ class TimeSharedSystem(SiteModel):
         manager = NodeManager(ports, nodes, scheduler, admission=admission, new_jobs=forecasting)
         if promises is not None and on_arrival:
             predict, clock = predictors[promises.predictor].predict, ports.clock
-            made = LimitAdmission(nodes, lambda _: predict(clock.now_s, nodes.view()), clock, promises, self)
-            manager.submit_limited = made.submit
+            made = LimitAdmission(
+                nodes, lambda _: predict(clock.now_s, nodes.view()), clock, promises, self.promised
+            )
+            manager.submit = made.submit
         return manager
 
     def run(self, scheduler: AnyScheduler, predictors: Mapping[str, Predictor], run: RunKey) -> RunTables:

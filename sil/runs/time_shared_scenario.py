@@ -18,8 +18,7 @@ from scheduler.rules import Kind
 from scheduler.time_shared import predictors
 from scheduler.time_shared.forecast import Predictor
 from scheduler.time_shared.problem import TimeSharedProblem
-from sil.isolation.host import Host
-from sil.runs.hosting import Supervision, what_if_scheduler
+from sil.runs.hosting import Supervision
 from sil.runs.on_time_shared import TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.simulation import SiteModel
@@ -125,14 +124,13 @@ class TimeSharedScenario(Scenario):
         return NodeModel(CpuScheduler(cpu_scheduler), Coscheduler(coscheduler), **given, traffic=traffic)
 
     def predictors(
-        self, host: Host, scheduler: InProcess, clock: Clock, labels: Sequence[str]
+        self, asking: Supervision, scheduler: InProcess, clock: Clock, labels: Sequence[str]
     ) -> Iterator[tuple[str, Predictor]]:
         """Those of the predictors that fit the scheduler, each with its own instance of it."""
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
-        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams.scheduler_seed
         for label in labels:
             if _why_not(scheduler, label) is None:  # else `notes` says so
-                asked = what_if_scheduler(host, scheduler.spec, clock, limit_s, seed)
+                asked = asking.what_ifs(scheduler, clock)()
                 yield label, predictors.make(predictors.read(label), asked, errors_of)
 
     def notes(self) -> Iterator[str]:
@@ -242,12 +240,12 @@ class _Nodes(TimeSharedSystem):
         self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision
     ) -> NodeManager[TimeSharedProblem]:
         scenario, asked = self._scenario, asking.scheduler(scheduler)
-        made = dict(scenario.predictors(asking.host, scheduler, ports.clock, scenario.table.predictors))
+        made = dict(scenario.predictors(asking, scheduler, ports.clock, scenario.table.predictors))
         return self.predicting(ports, asked, made, scenario.promises, scenario.admission)
 
     def outlook(self, ports: OnSharedNodes, scheduler: InProcess, asking: Supervision) -> SharedNodesOutlook:
         from scheduler.meta_scheduling.outlook import SharedNodesOutlook  # only several clusters need it
 
         labels = (*self._scenario.table.predictors, predictors.AWARE)  # which fits any scheduler
-        _, first = next(self._scenario.predictors(asking.host, scheduler, ports.clock, labels))
+        _, first = next(self._scenario.predictors(asking, scheduler, ports.clock, labels))
         return SharedNodesOutlook(self._allocation, first, ports.clock)

@@ -56,9 +56,13 @@ class Queue(ByHand):
         assert isinstance(scheduler, Loras)
         predict, exact = PolicyAware(scheduler).predict, PromisesByForecast("aware", 1.0, Unkept(unkept))
         admission = LimitAdmission(
-            nodes, lambda _: predict(self.clock.now_s, nodes.view()), self.clock, exact, notes or Notes()
+            nodes,
+            lambda _: predict(self.clock.now_s, nodes.view()),
+            self.clock,
+            exact,
+            (notes or Notes()).promised,
         )
-        self.manager.submit_limited = admission.submit
+        self.manager.submit = admission.submit
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:

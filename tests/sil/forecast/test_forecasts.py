@@ -243,6 +243,21 @@ def test_the_command_compares_a_submission_with_smaller_and_shorter_ones(here: P
     assert "Forecast if submitted now" in predict("--at", "20d", "--submit", "1/8h").stdout
 
 
+def test_the_command_says_whether_a_deadline_can_be_kept_and_which_jobs_are_delayed(here: Path) -> None:
+    """All processors are in use until 100 s, then for 200 s; at 49 s one of 40 s comes, the shortest first,
+    to end at 140 s, or half as long."""
+    write_log(
+        here / "queue.swf", log_of((0.0, 100.0, 4, 100.0), (10.0, 200.0, 4, 200.0), (50.0, 1.0, 4, 1.0))
+    )
+    asked = ("--at", "49", "--scheduler", "sjf", "--submit", "4/40s", "--by")
+    for by, kept in (("92", 1.0), ("1", 0.0)):
+        found = json.loads(predict(*asked, by, "--json", file="queue.swf").stdout)
+        assert [each["delays_s"] for each in found] == [{"2": 40.0}] * 2 + [{"2": 20.0}] * 2
+        assert [each["kept_share"] for each in found] == [kept] * 4
+    said = predict(*asked, "92", file="queue.swf").stdout
+    assert "Of the first, by the time limits of all jobs: it delays job 2 by 40 s." in said
+
+
 def test_the_command_scores_forecasts(here: Path) -> None:
     found = answers("--score", "20")
     methods = [(each["method"], each["of"]) for each in found["scores"]]
@@ -251,7 +266,8 @@ def test_the_command_scores_forecasts(here: Path) -> None:
 
 
 def test_the_command_refuses_what_it_cannot_forecast(here: Path) -> None:
-    assert "--by has no effect on site.swf, which is a log" in refusal("--by", "2h")
+    assert "--by has no effect on a log without --submit" in refusal("--by", "2h")
+    assert "is no duration" in refusal("--by", "soon", "--submit", "1/1h")
     assert "there is no such file" in refusal(file="missing.swf")
     assert "expected CPUS/TIME, or NODES/CPUS/TIME" in refusal("--submit", "64")
     assert "expected CPUS/TIME, or NODES/CPUS/TIME" in refusal("--submit", "4/2/1h")
