@@ -138,7 +138,7 @@ METRICS = (
     Metric("tight_share", "Local users' time with too little CPU", "%", 2),
     Metric("response_time", "Response time of local users", "ms", 0),
     Metric("response_time_95", "Response time of local users, 95 %", "ms", 0),
-    Metric("late_share", "Responses to local users above 400 ms", "%", 2),
+    Metric("late_share", "Responses to local users that miss their deadline", "%", 2),
     Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
     Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
     *OF_DEADLINES,

@@ -57,7 +57,8 @@ class InDetailTable(Table):
     """Nodes whose processes are simulated (`sharing = "detailed"`): the scheduler of the operating system and
     the coscheduler CCS; how long a process that waits for a message spins before it blocks; costs of a
     context switch and of reloading the caches; the period of CCS in user space, the CPU time of its samples
-    and of each process in one, and the time of its events; what paging and interactions cost; and messages.
+    and of each process in one, and the time of its events; what paging and interactions cost, and when the
+    responses to these are due; and messages.
 
     * `traffic`: Messages and megabytes that each task sends, by job class and number of tasks; without, those
       of the NAS benchmark of that name, or `message_bytes` each `message_every_s`.
@@ -80,6 +81,7 @@ class InDetailTable(Table):
     bandwidth_mb_per_s: Positive = 12.5
     paging: NotNegative = 10.0
     interaction_s: float = Field(default=0.1, ge=0.001, strict=True)
+    response_deadline_s: Positive = 0.4
     message_every_s: float = Field(default=0.02, ge=1e-6, strict=True)
     message_bytes: Count = 1460
     traffic: dict[str, dict[Count, tuple[Count, NotNegative]]] = Field(default_factory=dict)

@@ -73,7 +73,7 @@ class LocalResponse:
     p95_s: float | None = None
     late_share: float | None = None
     """Of the response times of interactions, on nodes in detail: their mean, the value that 95 % do not
-    exceed, and the share of those above 400 ms."""
+    exceed, and the share of those that miss their deadline."""
 
 
 class Periods(NamedTuple):

@@ -25,8 +25,6 @@ LOOK_AHEAD_S = 0.1
 """Nodes run ahead to the next event outside, at most for this long. While a scheduler takes time to decide,
 which is no event, what it starts may thus be late by as much."""
 N_DRAWS = 64
-LATE_S = 0.4
-"""The limit of response times that CISNE-P gives (section 3.1)."""
 
 
 @dataclass(eq=False, slots=True)
@@ -192,9 +190,11 @@ class ProcessMachines(TimeSharedMachines):
         responses = []
         for node, times in sorted(found.items()):
             took_s, alone_s = np.array(times, dtype=np.float64).T / SECOND
-            slowdown, late = float(took_s.sum() / alone_s.sum()), float((took_s > LATE_S).mean())
+            slowdown, is_late = float(took_s.sum() / alone_s.sum()), took_s > self._model.response_deadline_s
             p95_s = float(np.quantile(took_s, 0.95))
-            responses.append(LocalResponse(node, slowdown, None, float(took_s.mean()), p95_s, late))
+            responses.append(
+                LocalResponse(node, slowdown, None, float(took_s.mean()), p95_s, float(is_late.mean()))
+            )
         return responses
 
     def draws(self, node: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -149,7 +149,8 @@ class NodeModel:
       of a sample, and of each parallel process in it. `event_s`: The mean time of an event to another node.
     * `bandwidth_mb_per_s`: Fast Ethernet. `paging`: How much longer than computing a process waits for the
       disk if all its pages are out.
-    * `interaction_s`: The CPU time of an interaction of a local user.
+    * `interaction_s`: The CPU time of an interaction of a local user. `response_deadline_s`: By when its
+      response is due, 400 ms: the limit of CISNE-P (section 3.1).
     * `message_every_s`, `message_bytes`: The messages of a job that has no `traffic`.
     * `periodic`: Job classes whose jobs do their work in periods.
     """
@@ -166,6 +167,7 @@ class NodeModel:
     bandwidth_mb_per_s: float = 12.5
     paging: float = 10.0
     interaction_s: float = 0.1
+    response_deadline_s: float = 0.4
     message_every_s: float = 0.02
     message_bytes: int = 1460
     traffic: TrafficOfClasses = field(default_factory=lambda: MappingProxyType({}))

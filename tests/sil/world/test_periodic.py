@@ -169,3 +169,17 @@ def test_a_job_waits_for_nodes_whose_reservations_leave_room_and_is_refused_wher
 def test_what_is_reserved_is_what_the_job_asks_for() -> None:
     assert Periodic(0.5, 0.3, True).reservation == ReservedShare(0.3, 0.5)
     assert Periodic(0.5, 0.3, False).reservation is None
+
+
+def test_responses_to_local_users_miss_the_deadline_that_is_theirs() -> None:
+    """An interaction takes 100 ms alone, and a CPU-bound job competes on one of the two nodes with users."""
+    late: dict[float, list[float]] = {}
+    for deadline_s in (0.0999, 0.11, 1e9):
+        model = NodeModel(CpuScheduler.CFS, Coscheduler.NONE, response_deadline_s=deadline_s)
+        cluster = TimeSharedCluster((512.0,) * 2, local_load=LocalUsers(1.0, mean_cpu=0.5), in_detail=model)
+        system = TimeSharedSystem(cluster, [Job(JobId(0), "hog", 0.0)], KNOWN, RandomStreams(1))
+        users = system.run(Loras(), {}, RunKey(0, 0, "loras")).local_users
+        late[deadline_s] = users.sort("response_s")["late_share"].to_list()
+    assert late[0.0999] == [1.0, 1.0], "not even alone"
+    assert late[0.11][0] == 0.0 < late[0.11][1], "alone each response is in time, beside the job not"
+    assert late[1e9] == [0.0, 0.0]
