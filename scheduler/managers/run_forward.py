@@ -54,11 +54,10 @@ def run_forward(
     """The forecasts of jobs as they start, of those that wait and of others that are `to_come`: runs end when
     that is expected. It is over when no job waits, or when nothing has run for some decisions: those that
     wait for a limit may wait for ever."""
-    numbers, next_s = count(max(running, default=-1) + 1), clock.now_s
+    numbers, next_s, n_idle = count(max(running, default=-1) + 1), clock.now_s, 0
     ends = [(each.completion_s, run) for run, each in running.items()]
     heapify(ends)
     coming = sorted(to_come, key=lambda each: (each.arrival_s, each.id), reverse=True)
-    n_idle = 0
     while next_s < inf and n_idle < MAX_IDLE:
         clock.now_s, again_s = next_s, inf
         while ends and ends[0][0] <= next_s:

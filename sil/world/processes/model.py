@@ -149,8 +149,7 @@ class NodeModel:
       of a sample, and of each parallel process in it. `event_s`: The mean time of an event to another node.
     * `bandwidth_mb_per_s`: Fast Ethernet. `paging`: How much longer than computing a process waits for the
       disk if all its pages are out.
-    * `interaction_s`: The CPU time of an interaction of a local user. `response_deadline_s`: By when its
-      response is due, 400 ms: the limit of CISNE-P (section 3.1).
+    * `interaction_s`: CPU time of a local user's interaction, due in `response_deadline_s` (CISNE-P, 3.1).
     * `message_every_s`, `message_bytes`: The messages of a job that has no `traffic`.
     * `periodic`: Job classes whose jobs do their work in periods.
     """
