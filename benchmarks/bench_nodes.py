@@ -24,7 +24,15 @@ from rich.table import Table
 from benchmarks.bench_replay import cpu_s, only_trace
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from scheduler.priority.policy import Association, Multifactor, SitePolicy, Weights
+from scheduler.priority.policy import (
+    Association,
+    Multifactor,
+    Preemption,
+    PreemptMode,
+    QualityOfService,
+    SitePolicy,
+    Weights,
+)
 from sil.outcome.finished_jobs import jobs_in
 from sil.outcome.jobs import job_table
 from sil.runs.on_log import Replay
@@ -43,7 +51,7 @@ from sil.workload.job_log import JobLog
 from sil.workload.settings import Rules
 from site_db import store
 from site_db.jobs.accounting_import import import_accounting
-from site_db.jobs.logged import Tally
+from site_db.jobs.logged import Charged, Tally
 from site_db.site_file.importing import put_site
 from site_db.site_file.nodes import with_cluster
 from site_db.site_file.tables import SiteFile
@@ -169,7 +177,8 @@ def under_a_policy(console: Console, folder: Path) -> list[dict[str, Any]]:
 
 def happening(log: JobLog) -> dict[str, dict[str, Any]]:
     """Settings of replays of a log in which every 100th job has an outage of a node for two hours, or every
-    20th is cancelled up to two hours after its submission, or all that with checkpoints."""
+    20th is cancelled up to two hours after its submission, or all that with checkpoints; or every 20th may
+    preempt others."""
     rng, last_s = np.random.default_rng(SEED), float(log.jobs["submit_s"].max() or 0.0)  # type: ignore[arg-type]
     assert log.cluster is not None
     names, of_nodes = [*log.cluster.nodes], list[NodesUpdated]()
@@ -181,21 +190,39 @@ def happening(log: JobLog) -> dict[str, dict[str, Any]]:
     acts = [JobEvent(submit_s + float(rng.integers(7_200)), job, "cancel") for submit_s, job in some]
     acts.sort(key=lambda event: event.at_s)
     everything = Events(tuple(of_nodes), tuple(acts))
+    preempting = {mode: {"log": with_preemption(log, mode)} for mode in PreemptMode}
     return {
         "nothing": {},
         "outages": {"events": replace(everything, on_jobs=())},
         "cancellations": {"events": replace(everything, on_nodes=())},
         "both, with checkpoints": {"events": everything, "checkpoint_interval_s": 3_600.0},
+        "two QOS without preemption": preempting[PreemptMode.OFF],
+        "requeue": preempting[PreemptMode.REQUEUE],
+        "suspend": preempting[PreemptMode.SUSPEND],
     }
 
 
+def with_preemption(log: JobLog, mode: PreemptMode) -> JobLog:
+    """The same jobs, of which every 20th is of a QOS that preempts the others."""
+    rng, names = np.random.default_rng(SEED), ("low", "high")
+    qualities = {"low": QualityOfService("low"), "high": QualityOfService("high", 10, preempts=("low",))}
+    policy = SitePolicy(
+        Multifactor(Weights(qos=1_000)), qualities=qualities, preemption=Preemption(False, mode)
+    )
+    assert log.cluster is not None
+    jobs = log.jobs.with_columns(charged=pl.Series((rng.random(len(log)) < 0.05).astype(np.int64)))
+    charged = tuple(Charged("", name) for name in names)
+    return replace(log, jobs=jobs, charged=charged, cluster=replace(log.cluster, policy=policy))
+
+
 def with_events(console: Console, folder: Path) -> list[dict[str, Any]]:
-    """The facts of EASY with outages and cancellations, in both engines, by a replay without them."""
+    """The facts of EASY with outages, cancellations and preemption, in both engines, by a replay without
+    them."""
     log, *_ = accounting(SlurmSite(), 20_000, 0.5, folder)
     table, found, plain_s = Table("what happens", "time by that without", "harness / compiled"), [], 0.0
     for name, settings in happening(log).items():
         made = [
-            partial(Replay(log, engine=engine, **settings).facts, resolve("easy"), folder)
+            partial(Replay(**{"log": log, "engine": engine} | settings).facts, resolve("easy"), folder)
             for engine in (Engine.COMPILED, Engine.HARNESS)
         ]
         compiled_s, harness_s = (cpu_s(facts) for facts in made)

@@ -122,12 +122,16 @@ HAVE_OBJECTS = {
     ("loop", "changes_now"),
     ("loop", "has_stopped"),
     ("loop", "left_s"),
+    ("on_nodes", "begin_runs"),
     ("on_nodes", "by_urgency"),
     ("on_nodes", "change"),
     ("on_nodes", "change_state"),
+    ("on_nodes", "estimate_overdue"),
     ("on_nodes", "note_choices"),
     ("on_nodes", "read_news"),
     ("on_nodes", "runs_on"),
+    ("on_nodes", "take"),
+    ("on_nodes", "withdraw"),
     ("reservations", "make_room"),
     ("waiting_tree", "double_capacity"),
     ("groups", "restart"),
@@ -135,8 +139,8 @@ HAVE_OBJECTS = {
     ("lines", "begin"),
 }
 """Functions of C that may have variables that are objects, by module: they are called rarely, or only if jobs
-have to be eligible, have several partitions or save what they have done, which plain Python knows, or are in
-an order that NumPy sorts."""
+have to be eligible, have several partitions, save what they have done or preempt others, which plain Python
+knows, or are in an order that NumPy sorts."""
 
 
 def test_variables_of_functions_of_c_have_types_of_c() -> None:

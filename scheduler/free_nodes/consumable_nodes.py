@@ -31,9 +31,6 @@ from scheduler.priority.policy import BackfillParameters
 
 T = TypeVar("T", np.int64, np.float64)
 
-Key = tuple[int, int, float, JobId]
-"""A job's key in order of service: the rank of its queue, its negative priority, its arrival, and its id."""
-
 
 class WaitingRequests(Waiting[OnNodes]):
     """Waiting jobs in order of service, and their requests as columns.
@@ -63,11 +60,6 @@ class WaitingRequests(Waiting[OnNodes]):
         return self._column(self._queue.chunks)
 
     @property
-    def ranks(self) -> Ints:
-        """(n,) the rank of each job's queue, in ascending order."""
-        return self._column(self._queue.rank)
-
-    @property
     def estimates_s(self) -> Floats:
         """(n,) the estimated run time of each job."""
         return self._column(self._queue.estimate_s)
@@ -91,19 +83,6 @@ class WaitingRequests(Waiting[OnNodes]):
 
     def estimate_s(self, i: int) -> float:
         return float(self._queue.estimate_s[self.slot_at(i)])
-
-    def position(self, job: JobId) -> int:
-        return int((self.slots == self._slot_of[job]).argmax())
-
-    def key(self, job: JobId) -> Key | None:
-        """The place of a job in order of service; None if it does not wait."""
-        if (slot := self._slot_of.get(job)) is None:
-            return None
-        queue = self._queue
-        return queue.rank[slot], -queue.priority_of(slot), self._job_in[slot].arrival_s, job
-
-    def slot_of(self, job: JobId) -> int:
-        return self._slot_of[job]
 
     def _column(self, by_slot: NDArray[T]) -> NDArray[T]:
         return np.asarray(by_slot)[self.slots]
@@ -204,8 +183,9 @@ class ConsumableNodes(NodesInUse[OnNodes]):
 
     def start_of(self, run: RunId, nodes: Sequence[int]) -> tuple[Start, float]:
         start, began_s = super().start_of(run, nodes)
-        partition = self.partition_of(self._running[run][0])
-        return start._replace(shares=shares_of(self.held_by(run)[1]), partition=partition), began_s
+        slot = self.slot_of(run)
+        shares = shares_of(self.queue.held.table(self.queue.first_row[slot]))
+        return start._replace(shares=shares, partition=self.partition_of(slot)), began_s
 
     def resume(self, other: ConsumableNodes) -> None:
         """Go on from what is known of the same nodes, besides jobs and runs."""
@@ -226,36 +206,6 @@ class ConsumableNodes(NodesInUse[OnNodes]):
     def set_available(self, node: int, is_available: bool) -> None:
         """Mark a node as up or down. A run that holds it keeps it."""
         self.nodes.set_up(node, is_available)
-
-    def first_row(self, run: RunId) -> int:
-        """The first row of a run in `held` of the queue."""
-        return int(self.queue.first_row[self._running[run][0]])
-
-    def hold_as(self, run: RunId, kind: int, end_s: float) -> None:
-        """A run holds from now on, as expected until `end_s`, what a request of another kind has."""
-        self.queue.hold_as(self._running[run][0], kind, end_s)
-
-    def left_s(self, run: RunId, now_s: float) -> float:
-        """How long a run is expected to take."""
-        return float(self.queue.end_s[self._running[run][0]] - now_s)
-
-    def pause(self, run: RunId, now_s: float) -> None:
-        """A run is suspended, and uses nothing of the shares of its association."""
-        if self.claims is not None:
-            self.claims.service.fair.ends(self._running[run][0], now_s)
-
-    def go_on(self, run: RunId, paused_s: float, now_s: float) -> None:
-        """A run continues that was suspended for some time."""
-        slot, _ = self._running[run]
-        self.queue.pause(slot, paused_s)
-        self.queue.service.begins(slot, now_s)
-
-    def held_by(self, run: RunId) -> tuple[int, Ints2]:
-        """The kind of a run's request, and what it uses."""
-        return self.kind_of(run), self.queue.held.table(self.first_row(run))
-
-    def kind_of(self, run: RunId) -> int:
-        return int(self.queue.held.kind[self.first_row(run)])
 
 
 def choices(

@@ -175,7 +175,7 @@ class ConsumableNodesProblem(SchedulingProblem):
             trial.take(kind, used)
             return None
 
-        with Trial(state) as trial:
+        with Trial(state.state) as trial:
             return first_violation(self, answer, use)
 
 
@@ -314,7 +314,7 @@ class ConsumableRoom:
         """Take what a job that starts uses."""
         kind, _ = self._waiting.request_of(start.job)
         self._standing.take(start.job, start.nodes)
-        self._nodes.take(kind, rows_of(start.shares))
+        self._nodes.state.take_all_of(kind, rows_of(start.shares))
 
     def start(self, i: int) -> Start:
         with self._without(i):

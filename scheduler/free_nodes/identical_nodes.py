@@ -110,6 +110,9 @@ class NodesInUse(ABC, Generic[Q]):
         """Whether a run holds nodes."""
         return run in self._running and self.queue.is_holding(self._running[run][0])
 
+    def slot_of(self, run: RunId) -> int:
+        return self._running[run][0]
+
     def start_of(self, run: RunId, nodes: Sequence[int]) -> tuple[Start, float]:
         """How a run on some nodes goes on as expected, and when it began."""
         slot, _ = self._running[run]

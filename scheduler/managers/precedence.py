@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.arrays import Ints
-from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.managers.queues import QueuePolicy
+from scheduler.node_resources.core.on_nodes import OnNodes
 from scheduler.priority.claims import Claims
 from scheduler.priority.policy import PartitionPolicy, Preempted, Preemption, PreemptMode, QualityOfService
 
@@ -21,12 +21,8 @@ class Precedence(ABC):
     displaced_by: Mapping[int, frozenset[int]]
 
     @abstractmethod
-    def of_waiting(self, state: ConsumableNodes) -> Ints:
-        """(n,) the class of each waiting job, in order of service."""
-
-    @abstractmethod
-    def of(self, state: ConsumableNodes, slot: int) -> int:
-        """The class of the job in a slot."""
+    def of(self, queue: OnNodes, slots: Ints) -> Ints:
+        """(n,) the classes of the jobs in some slots."""
 
     def how(self, of: int) -> Preempted:
         """How runs of a class are displaced."""
@@ -48,11 +44,8 @@ class OfQueues(Precedence):
         sets = (frozenset(rank[name] for name in queue.displaces) for queue in queues)
         self.displaced_by = {k: ranks for k, ranks in enumerate(sets) if ranks}
 
-    def of_waiting(self, state: ConsumableNodes) -> Ints:
-        return state.waiting.ranks
-
-    def of(self, state: ConsumableNodes, slot: int) -> int:
-        return int(state.queue.rank[slot])
+    def of(self, queue: OnNodes, slots: Ints) -> Ints:
+        return np.asarray(queue.rank)[slots]
 
 
 class _Class(NamedTuple):
@@ -65,8 +58,10 @@ class _Class(NamedTuple):
 class OfPolicy(Precedence):
     """The class of a job is its partition, or its QOS. Source: preempt/partition_prio and preempt/qos."""
 
-    def __init__(self, claims: Claims, by: Preemption) -> None:
+    def __init__(self, claims: Claims, by: Preemption, impossible: Collection[PreemptMode] = ()) -> None:
+        """Jobs are queued again where the policy states a mode that is impossible."""
         self._claims, self._by, self._found = claims, by, np.zeros(0, np.int64)
+        self._impossible = impossible
         policy, found = claims.policy, dict[str, PartitionPolicy | QualityOfService]()
         found |= policy.partitions if by.by_partition else policy.qualities
         found.setdefault("", PartitionPolicy() if by.by_partition else QualityOfService(""))
@@ -90,13 +85,12 @@ class OfPolicy(Precedence):
     def _how(self, stated: Preempted) -> Preempted:
         by = self._by
         exempt_s = by.exempt_s if stated.exempt_s is None else stated.exempt_s
-        return Preempted(stated.mode or by.mode, stated.grace_s, exempt_s)
+        mode = stated.mode or by.mode
+        is_possible = mode not in self._impossible
+        return Preempted(mode if is_possible else PreemptMode.REQUEUE, stated.grace_s, exempt_s)
 
-    def of_waiting(self, state: ConsumableNodes) -> Ints:
-        return self._of_claims[np.asarray(self._claims.service.limits.claim)[state.waiting.slots]]
-
-    def of(self, state: ConsumableNodes, slot: int) -> int:
-        return int(self._of_claims[self._claims.service.limits.claim[slot]])
+    def of(self, queue: OnNodes, slots: Ints) -> Ints:
+        return self._of_claims[np.asarray(queue.service.limits.claim)[slots]]
 
     @property
     def _of_claims(self) -> Ints:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -14,6 +13,7 @@ from scheduler.free_nodes.identical_nodes import FreeNodes
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.precedence import OfPolicy, OfQueues, Precedence
+from scheduler.managers.preemptor import Preemptor
 from scheduler.managers.queues import (
     Admission,
     PreemptionPolicy,
@@ -23,14 +23,13 @@ from scheduler.managers.queues import (
     never_fits,
 )
 from scheduler.managers.starting_manager import NodeAllocation, NodeManager, Submit
-from scheduler.managers.suspension import Suspension
 from scheduler.messages import UserError
 from scheduler.model import Job, JobId, RunId, Share, Start
 from scheduler.node_request import Request
 from scheduler.node_resources.described import RequestAdmission
-from scheduler.ports import Clock, ReservationMade, RunEnded, RuntimeEstimator
+from scheduler.ports import CancellingDispatcher, Clock, ReservationMade, RunEnded, SuspendingDispatcher
 from scheduler.priority.claims import Claimant, Claims
-from scheduler.priority.policy import Preempted
+from scheduler.priority.policy import PreemptMode
 from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 
@@ -60,30 +59,29 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.waiting, self.promised = self.state.waiting, {}
         self._unavailable = set[int]()
         self._clock = ports.clock
-        self._run_times: RuntimeEstimator = ports.run_times
+        self._run_times = ports.run_times
         queues = in_order_of_service(queues)
         self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
         self._starvation = Starvation(list(self._rank), raised_after)
-        self._requeue_delay_s = 0.0
-        self._again = deque[tuple[float, Job]]()
-        """When jobs wait again whose runs were stopped."""
-        self._displacement: Displacement | None = None
-        self._suspension: Suspension | None = None
+        self.preemptor: Preemptor | None = None
         if isinstance(self.state, ConsumableNodes):
             precedence: Precedence = OfQueues(queues)
+            delay_s = 0.0
             if self._claims is not None and (by := self._claims.policy.preemption) is not None:
-                precedence = OfPolicy(self._claims, by)
-                self._requeue_delay_s = by.requeue_delay_s
-            if precedence.displaced_by:
-                self._displacement = Displacement(self.state, precedence)
-                self._suspension = Suspension(self.state, self._displacement)
+                ways = {PreemptMode.CANCEL: CancellingDispatcher, PreemptMode.SUSPEND: SuspendingDispatcher}
+                impossible = [mode for mode, of in ways.items() if not isinstance(ports.dispatcher, of)]
+                precedence = OfPolicy(self._claims, by, impossible)
+                delay_s = by.requeue_delay_s
+            if precedence.displaced_by or delay_s:
+                displacement = Displacement(self.state.queue, self.state.nodes, precedence)
+                self.preemptor = Preemptor(displacement, delay_s)
 
     @property
     def outlived_at_s(self) -> float | None:
         outlived_s = self.state.releases.first_s()
-        if not self._again:
+        if self.preemptor is None:
             return outlived_s
-        return self._again[0][0] if outlived_s is None else min(outlived_s, self._again[0][0])
+        return min(inf if outlived_s is None else outlived_s, self.preemptor.next_s)
 
     def submit(self, job: Job) -> str | None:
         if self._admission is None:
@@ -123,15 +121,16 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
                 runs[run] = there._replace(completion_s=start.completion_s)
         for node in self._unavailable:
             copy.set_available(node, False)
-        for job in (*self.waiting, *(job for _, job in self._again)):
+        again = () if self.preemptor is None else (job for _, job in self.preemptor.again.values())
+        for job in (*self.waiting, *again):
             copy._wait(job)
         return copy, runs
 
     def withdraw(self, job: JobId) -> Job | None:
         self.promised.pop(job, None)
-        if (again := next((each for each in self._again if each[1].id == job), None)) is not None:
-            self._again.remove(again)
-            return again[1]
+        if self.preemptor is not None and job in self.preemptor.again:
+            withdrawn: Job = self.preemptor.again.pop(job)[1]
+            return withdrawn
         return self.state.waiting.withdraw(job)
 
     def problem(
@@ -144,30 +143,29 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
     def asks_again_s(self) -> float | None:
         if not len(self.waiting) or not isinstance(self.state, ConsumableNodes):
             return None
-        exempt_s = inf if self._displacement is None else self._displacement.again_s
+        exempt_s = inf if self.preemptor is None else self.preemptor.displacement.again_s
         next_s = min(self.state.changes_s(self._clock.now_s), exempt_s)
         return next_s if next_s < inf else None
 
     def nothing_fits(self) -> bool:
         """Whether no waiting job fits, now or by displacing others."""
-        return self.state.nothing_fits() and (self._displacement is None or not self._displacement.may_help())
+        preemptor = self.preemptor
+        return self.state.nothing_fits() and (preemptor is None or not preemptor.displacement.may_help())
 
     def set_available(self, node: int, is_available: bool) -> None:
         (self._unavailable.discard if is_available else self._unavailable.add)(node)
         self.state.set_available(node, is_available)
-        if self._displacement is not None:
-            self._displacement.set_up(node, is_available)
+        if self.preemptor is not None:
+            self.preemptor.displacement.has_changed(node)
 
     def reserve(self, reservation: ReservationMade) -> None:
         assert isinstance(self.state, ConsumableNodes), "identical nodes are not reserved"
         self.state.nodes.kinds.calendar.reserve(*reservation)
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
-        if self._displacement is None:
-            return self.state.start(run, job.id, start, now_s)
-        place = self._displacement.place_of(job.id)
         shares = self.state.start(run, job.id, start, now_s)
-        self._displacement.begin(run, place, start.nodes, now_s)
+        if self.preemptor is not None:
+            self.preemptor.displacement.begin(self.state.slot_of(run), job.arrival_s, now_s)
         return shares
 
     def end(self, run: RunId, ended: RunEnded) -> None:
@@ -178,15 +176,13 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.promised.pop(job.id, None)
 
     def release(self, run: RunId, now_s: float) -> None:
-        if self._displacement is not None and self.state.is_due(run, now_s):
-            self._displacement.end(run)
+        if self.preemptor is not None and self.state.is_due(run, now_s):
+            self.preemptor.end(run, now_s)
         self.state.release(run, now_s)
 
     def requeue(self, run: RunId) -> None:
         job = self.drop(run)
-        if self._requeue_delay_s:
-            self._again.append((self._clock.now_s + self._requeue_delay_s, job))
-        else:
+        if self.preemptor is None or not self.preemptor.delays(job.id, job, self._clock.now_s):
             self._wait(job)
 
     def take_back(self, run: RunId) -> None:
@@ -200,38 +196,12 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         while (overdue := self.state.overdue(now_s)) is not None:
             job, ran_s = overdue
             self.state.extend_estimate(self._run_times.outlived_s(job, ran_s), now_s)
-        while self._again and self._again[0][0] <= now_s:
-            self._wait(self._again.popleft()[1])
+        for again in self.preemptor.due(now_s) if self.preemptor is not None else ():
+            self._wait(again)
 
-    def to_stop(self) -> Sequence[RunId]:
-        return () if self._displacement is None else self._displacement.to_stop(self._clock.now_s)
-
-    def is_displaced(self, run: RunId) -> bool:
-        return self._displacement is not None and self._displacement.is_stopping(run)
-
-    def how_stopped(self, run: RunId) -> Preempted:
-        return super().how_stopped(run) if self._displacement is None else self._displacement.how(run)
-
-    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
-        if self._displacement is None:
-            return super().over(run, is_stopped)
-        if is_stopped and self.is_displaced(run):
+    def note_stopped(self, run: RunId) -> None:
+        if self.preemptor is not None and self.preemptor.displacement.is_stopping(run):
             self._starvation.note_displaced(self.state.job_of(run))
-        return self._displacement.over(run, is_stopped)
-
-    def suspend(self, run: RunId) -> None:
-        assert self._suspension is not None
-        self._suspension.suspend(run, self._clock.now_s)
-
-    def reclaim(self, started: Collection[RunId]) -> Sequence[RunId]:
-        return () if self._suspension is None else self._suspension.reclaim(started, self._clock.now_s)
-
-    def continued(self) -> Sequence[RunId]:
-        return () if self._suspension is None else self._suspension.continued(self._clock.now_s)
-
-    @property
-    def expects_round(self) -> bool:
-        return self._suspension is not None and bool(self._suspension.lending)
 
     def _rank_of(self, job: Job) -> int:
         return self._rank[self._starvation.queue_of(job)] if self._rank else 0
@@ -241,10 +211,8 @@ class RigidAllocation(NodeAllocation["FreeNodesProblem | ConsumableNodesProblem"
         self.state.wait(job, job.request, estimate_s, self._rank_of(job))
 
     def _end(self, run: RunId) -> tuple[Job, float]:
-        if self._suspension is not None and run in self._suspension:
-            self._suspension.forget(run, self._clock.now_s)
-        if self._displacement is not None and self.state.holds(run):
-            self._displacement.end(run)
+        if self.preemptor is not None:
+            self.preemptor.end(run, self._clock.now_s)
         return self.state.end(run, self._clock.now_s)
 
 

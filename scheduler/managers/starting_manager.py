@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
+from math import inf
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from scheduler.managers.availability import LatestReadings
+from scheduler.managers.preemptor import Preemptor, RunStep, RunSteps
 from scheduler.managers.queues import Admission
 from scheduler.model import (
     ON_NODES,
@@ -32,7 +34,6 @@ from scheduler.ports import (
     Scheduler,
     SuspendingDispatcher,
 )
-from scheduler.priority.policy import Preempted, PreemptMode
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
@@ -43,6 +44,9 @@ Q = TypeVar("Q", bound=SchedulingProblem)
 Submit = Callable[[Job, Mapping[RunId, Running]], str | None]
 """Queues a job beside the runs in progress. Returns None, or the reason for refusing it."""
 
+PREEMPTED = "it is cancelled, since others preempt it"
+"""Why a job is over that others preempted."""
+
 
 class NodeAllocation(ABC, Generic[P]):
     """The state of nodes, updated by notices: which jobs wait for them and which run on them."""
@@ -51,6 +55,8 @@ class NodeAllocation(ABC, Generic[P]):
     """The waiting jobs in order of service: by queue if there are several, then arrival, then id."""
     promised: dict[JobId, float]
     """By when unfinished jobs were promised to end."""
+    preemptor: Preemptor | None = None
+    """Stops runs for others; None: none are."""
 
     @property
     def outlived_at_s(self) -> float | None:
@@ -105,41 +111,8 @@ class NodeAllocation(ABC, Generic[P]):
         """Whether it is certain that no waiting job can start now, or after others are stopped for it."""
         return False
 
-    def to_stop(self) -> Sequence[RunId]:
-        """The runs to stop so that waiting jobs of higher queues fit. Called after each decision, when the
-        jobs that it starts hold their nodes."""
-        return ()
-
-    def is_displaced(self, run: RunId) -> bool:
-        """Whether a run is being stopped for others."""
-        return False
-
-    def how_stopped(self, run: RunId) -> Preempted:
-        """How a run is stopped for others."""
-        return Preempted(PreemptMode.REQUEUE)
-
-    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
-        """A run was stopped, or is over for another reason. Returns the stopped runs whose nodes become free
-        now: those that are stopped for the same job are over together."""
-        return (run,) if is_stopped else ()
-
-    def suspend(self, run: RunId) -> None:
-        """A run is suspended: its CPUs are free in the next decision."""
-        raise NotImplementedError  # not reached: only runs of rigid jobs are suspended
-
-    def reclaim(self, started: Collection[RunId]) -> Sequence[RunId]:
-        """After a decision that started runs: those that must not begin, since they have what suspended ones
-        claim."""
-        return ()
-
-    def continued(self) -> Sequence[RunId]:
-        """The suspended runs that continue now."""
-        return ()
-
-    @property
-    def expects_round(self) -> bool:
-        """Whether a round is to follow though no job may wait."""
-        return False
+    def note_stopped(self, run: RunId) -> None:
+        """A run was stopped, for others or for another reason."""
 
     def read(self, reading: NodeReading) -> bool:
         """Set the local load of a node. Returns whether the scheduler should be called again."""
@@ -192,10 +165,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._last_schedule: NodeSchedule | None = None
         self._down, self._drained = set[int](), set[int]()
         self._latest = LatestReadings()
-        self._stops_s: dict[RunId, float] = {}
-        """When runs are stopped that have a grace time."""
-        self._never_began: set[RunId] = set()
-        """Runs that were displaced at once, as long as others are being stopped for the same job."""
+        self._orders: Mapping[RunId, DispatchOrder] = {}
+        """Those of the present decision."""
 
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each waiting job."""
@@ -225,7 +196,6 @@ class NodeManager(ResourceManager, Generic[Q]):
         running = self._running.pop(run, None)
         if running is None:
             return
-        self._stops_s.pop(run, None)
         if self._admission is not None:
             self._unfinished_of[running.job.user] -= 1
         self._nodes.end(run, ended)
@@ -242,13 +212,20 @@ class NodeManager(ResourceManager, Generic[Q]):
     def on_run_preempted(self, run: RunId) -> None:
         """A run was stopped: its job waits again, or is cancelled."""
         if run in self._running:
+            self._nodes.note_stopped(run)
             self._stopped(run)
         self._something_changed()
 
     def on_job_acted_on(self, job: JobId, act: Act) -> None:
-        """A waiting job is held or cancelled: as far as the scheduler is concerned, it never was there."""
+        """A waiting job is held or cancelled: as far as the scheduler is concerned, it never was there. It
+        may also be about to wait again, once others have stopped."""
         if (withdrawn := self._nodes.withdraw(job)) is None:
-            return
+            run = next((run for run, running in self._running.items() if running.job.id == job), None)
+            if run is None:
+                return
+            del self._running[run]
+            withdrawn = self._nodes.drop(run)
+            self._stopped(run, is_stopped=False)
         if self._admission is not None:
             self._unfinished_of[withdrawn.user] -= 1
         self._new_jobs.pop(job, None)
@@ -263,9 +240,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         for reading in lost.readings:
             if isinstance(reading, MachineReading):
                 self._read(reading)
-        self._stops_s.pop(lost.run, None)
         if lost.run in self._running:
-            self._wait_again((lost.run,))
+            self._wait_again(lost.run)
             self._stopped(lost.run, is_stopped=False)
         self._something_changed()
 
@@ -290,9 +266,8 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._nodes.reestimate(now_s)
         if self._asks_again_s is not None and self._asks_again_s <= now_s:
             self._asks_again_s = None
-        for run in [run for run, time_s in self._stops_s.items() if time_s <= now_s]:
-            del self._stops_s[run]
-            self._dispatcher.preempt(run)
+        if self._nodes.preemptor is not None:
+            self._carry_out(self._nodes.preemptor.time_passed(now_s))
         self._something_changed()
 
     def run_round(self) -> None:
@@ -314,9 +289,9 @@ class NodeManager(ResourceManager, Generic[Q]):
             self._give(self._started(schedule, problem.jobs, now_s))
             again_s = (schedule.ask_again_s, self._nodes.asks_again_s)
             self._asks_again_s = min((time_s for time_s in again_s if time_s is not None), default=None)
-            self.wakes_at_s = self._next_wake_up_s()
-        elif self._nodes.expects_round:
+        elif self._nodes.preemptor is not None and self._nodes.preemptor.suspension.lending:
             self._give({})
+        self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
             self._listener(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
@@ -336,42 +311,50 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._continue()
         nodes = self._nodes
         may_start = nodes.waiting if self._always_called else not nodes.nothing_fits()
-        if may_start or nodes.expects_round:
+        if may_start:
             self.wants_round = True
         self.wakes_at_s = self._next_wake_up_s()
 
     def _next_wake_up_s(self) -> float | None:
-        times_s = self._nodes.outlived_at_s, self._asks_again_s, *self._stops_s.values()
-        return min((time_s for time_s in times_s if time_s is not None), default=None)
+        times_s = self._nodes.outlived_at_s, self._asks_again_s
+        return min((time_s for time_s in times_s if time_s is not None and time_s < inf), default=None)
 
     def _continue(self) -> None:
         """Let suspended runs continue whose CPUs are free."""
-        for run in self._nodes.continued():
-            assert isinstance(self._dispatcher, SuspendingDispatcher)
-            self._dispatcher.resume(run)
+        if self._nodes.preemptor is not None:
+            self._carry_out(self._nodes.preemptor.continued(self._clock.now_s))
 
     def _stopped(self, run: RunId, is_stopped: bool = True) -> None:
-        """A run was stopped, or is to be suspended; or it is over for another reason. What becomes of it, and
-        of those that are stopped for the same job, if it is the last of them."""
-        is_displaced, dispatcher = self._nodes.is_displaced(run), self._dispatcher
-        for stopped in self._nodes.over(run, is_stopped):
-            mode = self._nodes.how_stopped(stopped).mode if is_displaced else None
-            if stopped in self._never_began:
-                self._take_back(stopped)
-            elif mode is PreemptMode.CANCEL and isinstance(dispatcher, CancellingDispatcher):
-                self._cancel(stopped, dispatcher)
-            elif mode is PreemptMode.SUSPEND and isinstance(dispatcher, SuspendingDispatcher):
-                dispatcher.suspend(stopped)
-                self._nodes.suspend(stopped)
-                self.wants_round = True
-            else:
-                self._wait_again((stopped,))
+        """A run was stopped; or it is over for another reason, and others may be over with it."""
+        if self._nodes.preemptor is not None:
+            self._carry_out(self._nodes.preemptor.over(run, is_stopped, self._clock.now_s))
+        elif is_stopped:
+            self._wait_again(run)
 
-    def _take_back(self, run: RunId) -> None:
-        self._never_began.discard(run)
-        del self._running[run]
-        self._nodes.take_back(run)
-        self._last_schedule = None
+    def _carry_out(self, steps: RunSteps) -> None:
+        dispatcher = self._dispatcher
+        for step, run in steps:
+            match step:
+                case RunStep.BEGIN:
+                    dispatcher.dispatch(self._orders[run])
+                case RunStep.STOP:
+                    dispatcher.preempt(run)
+                case RunStep.SUSPEND:
+                    assert isinstance(dispatcher, SuspendingDispatcher)
+                    dispatcher.suspend(run)
+                    self.wants_round = True
+                case RunStep.CONTINUE:
+                    assert isinstance(dispatcher, SuspendingDispatcher)
+                    dispatcher.resume(run)
+                case RunStep.REQUEUE:
+                    self._wait_again(run)
+                case RunStep.CANCEL:
+                    assert isinstance(dispatcher, CancellingDispatcher)
+                    self._cancel(run, dispatcher)
+                case RunStep.TAKE_BACK:
+                    del self._running[run]
+                    self._nodes.take_back(run)
+                    self._last_schedule = None
 
     def _cancel(self, run: RunId, dispatcher: CancellingDispatcher) -> None:
         """End the job of a stopped run."""
@@ -379,13 +362,12 @@ class NodeManager(ResourceManager, Generic[Q]):
         self._nodes.drop(run)
         if self._admission is not None:
             self._unfinished_of[job.user] -= 1
-        dispatcher.give_up(job.id, f"job {job.id} is cancelled, since others preempt it")
+        dispatcher.give_up(job.id, PREEMPTED)
 
-    def _wait_again(self, runs: Iterable[RunId]) -> None:
-        for run in runs:
-            del self._running[run]
-            self._nodes.requeue(run)
-            self._last_schedule = None  # its reasons refer to the queue as it was
+    def _wait_again(self, run: RunId) -> None:
+        del self._running[run]
+        self._nodes.requeue(run)
+        self._last_schedule = None  # its reasons refer to the queue as it was
 
     def _started(
         self, schedule: NodeSchedule, jobs: Sequence[Job], asked_s: float
@@ -407,26 +389,10 @@ class NodeManager(ResourceManager, Generic[Q]):
             orders[run] = DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares)
         return orders
 
-    def _give(self, orders: dict[RunId, DispatchOrder]) -> None:
+    def _give(self, orders: Mapping[RunId, DispatchOrder]) -> None:
         """Give orders to start runs and to stop others. A run that is displaced at once never starts."""
-        for run in self._nodes.reclaim(orders.keys()):
-            del orders[run]
-            self._take_back(run)
-        self._continue()
-        stopping = self._nodes.to_stop()
-        self._never_began |= orders.keys() & set(stopping)
-        for run, order in orders.items():
-            if run not in stopping:
-                self._dispatcher.dispatch(order)
-        suspends = isinstance(self._dispatcher, SuspendingDispatcher)
-        for run in stopping:
-            how = self._nodes.how_stopped(run)
-            if run in orders or (suspends and how.mode is PreemptMode.SUSPEND):
-                continue
-            if how.grace_s:
-                self._stops_s[run] = self._clock.now_s + how.grace_s
-            else:
-                self._dispatcher.preempt(run)
-        for run in stopping:
-            if run in orders or (suspends and self._nodes.how_stopped(run).mode is PreemptMode.SUSPEND):
-                self._stopped(run)
+        self._orders = orders
+        if self._nodes.preemptor is not None:
+            self._carry_out(self._nodes.preemptor.decided(orders.keys(), self._clock.now_s))
+        else:
+            self._carry_out((RunStep.BEGIN, run) for run in orders)

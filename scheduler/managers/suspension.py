@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.managers.displacement import Displacement
 from scheduler.model import RunId
 from scheduler.node_resources.core.codes import CORES
+from scheduler.priority.core.service import ByPolicy
 
 
 class _Suspended(NamedTuple):
@@ -29,20 +29,22 @@ class Suspension:
 
     On a node where several wait for CPUs, those continue first that would be displaced last."""
 
-    def __init__(self, state: ConsumableNodes, displacement: Displacement) -> None:
-        self._state, self._displacement = state, displacement
+    def __init__(self, displacement: Displacement) -> None:
+        self._displacement, self._queue = displacement, displacement.queue
         self._suspended: dict[RunId, _Suspended] = {}
         self.lending: dict[RunId, None] = {}
         """Those that have lent their CPUs, until the next decision."""
 
     def suspend(self, run: RunId, now_s: float) -> None:
         """Note that a run is suspended, or that a suspended one lends its CPUs again."""
-        state, (kind, _) = self._state, self._state.held_by(run)
+        q, slot = self._queue, self._displacement.runs[run].slot
         if run not in self._suspended:
-            left_s = state.left_s(run, now_s)
-            self._suspended[run] = _Suspended(kind, self._cpus(run), now_s, left_s)
-            state.pause(run, now_s)
-        self._displacement.hold_as(run, state.nodes.kept_kind(kind), now_s + self._suspended[run].left_s)
+            left_s = float(q.end_s[slot] - now_s)
+            self._suspended[run] = _Suspended(q.kind[slot], self._cpus(run), now_s, left_s)
+            if isinstance(q.service, ByPolicy):
+                q.service.fair.ends(slot, now_s)
+        kept = self._displacement.nodes.kept_kind(q.kind[slot])
+        self._displacement.hold_as(run, kept, now_s + self._suspended[run].left_s)
         self.lending[run] = None
 
     def reclaim(self, started: Iterable[RunId], now_s: float) -> list[RunId]:
@@ -65,7 +67,7 @@ class Suspension:
         for run in lent:
             mine = self._suspended[run]
             after_s = [
-                self._state.left_s(other, now_s)
+                float(self._queue.end_s[self._displacement.runs[other].slot] - now_s)
                 for other in begin.keys() - set(in_the_way)
                 if displaces(other, run) and begin[other].keys() & mine.cpus.keys()
             ]
@@ -101,20 +103,22 @@ class Suspension:
         """A suspended run continues, or is over."""
         self.lending.pop(run, None)
         each = self._suspended.pop(run)
-        self._state.go_on(run, now_s - each.since_s, now_s)
+        slot = self._displacement.runs[run].slot
+        self._queue.pause(slot, now_s - each.since_s)
+        self._queue.service.begins(slot, now_s)
         return each
 
     def __contains__(self, run: RunId) -> bool:
         return run in self._suspended
 
     def _free(self, n: int) -> int:
-        return int(self._state.nodes.table.free[n, CORES])
+        return int(self._displacement.nodes.table.free[n, CORES])
 
     def _cpus(self, run: RunId) -> dict[int, int]:
         """The CPUs that a run has of each node, in thousandths."""
-        nodes, (kind, used) = self._state.nodes, self._state.held_by(run)
-        found, kinds = Counter[int](), nodes.kinds
-        for n, chunks, _ in used.tolist():
+        q, nodes, slot = self._queue, self._displacement.nodes, self._displacement.runs[run].slot
+        found, kinds, kind = Counter[int](), nodes.kinds, q.kind[slot]
+        for n, chunks, _ in q.held.table(q.first_row[slot]).tolist():
             is_whole = kinds.exclusive[kind]
             found[n] += nodes.table.capacity[n, CORES] if is_whole else chunks * kinds.need[kind, CORES]
         return found

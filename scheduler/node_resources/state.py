@@ -13,6 +13,7 @@ from scheduler.core.arrays import Ints, Ints2
 from scheduler.model import Share
 from scheduler.node_request import MAX_GPUS
 from scheduler.node_resources.core.codes import CHUNKS, NODE, NONE
+from scheduler.node_resources.core.state import NodeState
 from scheduler.node_resources.described import DescribedNodes
 
 
@@ -135,15 +136,6 @@ class NodeResources(DescribedNodes):
                     return f"GPU {d} of node {n} is not free"
         return None
 
-    def take(self, kind: int, used: Ints2) -> None:
-        """Take what a job has: all that the rows of `used` state, and the site's resources once. Writes GPUs
-        where rows name none."""
-        self.state.take_all_of(kind, used)
-
-    def give_back(self, kind: int, used: Ints2) -> None:
-        """Give back what `take` took."""
-        self.state.give_all_back(kind, used)
-
 
 def one_chunk_each(used: Ints2) -> Ints2:
     """Split rows into rows of one chunk, since each may be on another GPU."""
@@ -155,18 +147,18 @@ def one_chunk_each(used: Ints2) -> Ints2:
 class Trial:
     """Takes and gives back on the state of nodes, and restores it."""
 
-    def __init__(self, nodes: NodeResources) -> None:
+    def __init__(self, nodes: NodeState) -> None:
         self._nodes = nodes
         self._changes: list[tuple[bool, int, Ints2]] = []
         """The changes: whether it was taken, the kind of the request, and what."""
 
     def take(self, kind: int, used: Ints2) -> None:
         """Take what the rows of `used` state; writes GPUs where they name none."""
-        self._nodes.take(kind, used)
+        self._nodes.take_all_of(kind, used)
         self._changes.append((True, kind, used))
 
     def give_back(self, kind: int, used: Ints2) -> None:
-        self._nodes.give_back(kind, used)
+        self._nodes.give_all_back(kind, used)
         self._changes.append((False, kind, used))
 
     def __enter__(self) -> Trial:
@@ -176,4 +168,4 @@ class Trial:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         for was_taken, kind_of_request, used in reversed(self._changes):
-            (self._nodes.give_back if was_taken else self._nodes.take)(kind_of_request, used)
+            (self._nodes.give_all_back if was_taken else self._nodes.take_all_of)(kind_of_request, used)

@@ -19,6 +19,7 @@ from scheduler.core.identical import IdenticalNodes
 from scheduler.free_nodes.consumable_nodes import choices
 from scheduler.free_nodes.rigid import Conservative, Rigid, SlurmBackfill
 from scheduler.managers.eligibility import Eligibility
+from scheduler.managers.preemptor import Preemptor
 from scheduler.managers.queues import never_fits
 from scheduler.node_request import Request
 from scheduler.node_resources.core.on_nodes import OnNodes
@@ -53,6 +54,7 @@ class CompiledLog(NamedTuple):
     queue: IdenticalNodes | OnNodes
     names: JobNames
     claims: Claims | None = None
+    preemptor: Preemptor | None = None
 
 
 class ReplayPart(NamedTuple):
@@ -106,9 +108,6 @@ class CompiledReplay:
             how = made.parameters(log.cluster.policy)
         else:
             return "it is not compiled"
-        policy_of_site = None if log.cluster is None else log.cluster.policy
-        if policy_of_site is not None and policy_of_site.preemption is not None:
-            return "preemption is not compiled"
         if log.cluster is not None and not _is_compiled(made.selection):
             return f"node selection '{made.selection}' is not compiled"
         return cls(log, policy, order, estimates, made.selection, changes, how=how)
@@ -136,8 +135,11 @@ class CompiledReplay:
     def may_interrupt(self) -> bool:
         """Whether runs may be stopped or lost, by what is known before."""
         acts = () if self.events is None else self.events.on_jobs
-        return any(each.act in ("cancel", "requeue") for each in acts) or any(
-            isinstance(change, StateChange) for _, change in self.changes
+        policy = None if self.log.cluster is None else self.log.cluster.policy
+        return (
+            bool(policy and policy.preemption)
+            or any(each.act in ("cancel", "requeue") for each in acts)
+            or any(isinstance(change, StateChange) for _, change in self.changes)
         )
 
     def starts(self, arriving: pl.DataFrame, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -162,6 +164,7 @@ class CompiledReplay:
             replay = LoopOnIdenticalNodes(jobs, queue, *by, room)
         else:
             replay = LoopOnNodes(jobs, queue, *by, room)
+            replay.preemptor = prepared.preemptor
         if self.checkpoints is not None:
             replay.saved = SavedWork(self.checkpoints)
         keep_ineligible(replay, self.events, prepared.names.job, self.log.unsuccessful, self.changes)
@@ -218,12 +221,15 @@ def _on_nodes(
     log: JobLog, arriving: pl.DataFrame, policy: QueueCodes, selection: str, how: BackfillParameters | None
 ) -> CompiledLog:
     """The log must have a cluster, and its jobs requests."""
-    from scheduler.node_resources.described import DescribedNodes, RequestAdmission
+    from scheduler.managers.displacement import Displacement
+    from scheduler.managers.precedence import OfPolicy
+    from scheduler.node_resources.described import RequestAdmission
     from scheduler.node_resources.selection import selection_by_name
+    from scheduler.node_resources.state import NodeResources
 
     assert log.cluster is not None
     cluster = log.cluster
-    nodes = DescribedNodes(tuple(cluster.nodes.values()), cluster.site_resources, cluster.topology)
+    nodes = NodeResources(tuple(cluster.nodes.values()), cluster.site_resources, cluster.topology)
     admission = RequestAdmission(nodes, log.cluster.partitions)
 
     claims = None if log.cluster.policy is None else Claims(log.cluster.policy, nodes.all)
@@ -274,12 +280,15 @@ def _on_nodes(
     on_arrival = {
         name: pl.Series(list(texts), dtype=pl.String).gather(request) for name, texts in of_requests.items()
     }
-    queue = queue_on_nodes(nodes, selection_by_name(selection), policy, how)
+    queue, preemptor = queue_on_nodes(nodes, selection_by_name(selection), policy, how), None
     if claims is not None:
         queue.service = claims.service
+        if (by := claims.policy.preemption) is not None:
+            preemptor = Preemptor(Displacement(queue, nodes, OfPolicy(claims, by)), by.requeue_delay_s)
+            queue.displacement = preemptor.displacement
     queue.where = nodes.where
     queue.choices = {k: x[2] for k, x in enumerate(answers) if not isinstance(x, str) and x[2].size}
-    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims)
+    return CompiledLog(jobs, queue, names_of(log, arriving, on_arrival, refusals), claims, preemptor)
 
 
 def names_of(

@@ -222,7 +222,7 @@ class Random:
         n = self._any(nodes.where_fits(kind))
         gpu = self._any(nodes.gpus_that_fit(kind, n))
         used = np.array([[n, chunks, 0 if gpu < 0 else 1 << gpu]])
-        nodes.take(kind, used)
+        nodes.state.take_all_of(kind, used)
         return used
 
     def _any(self, which: Ints) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -372,13 +373,14 @@ def test_the_runs_to_stop_are_those_of_the_small_version(
 ) -> None:
     job.licences = min(job.licences, empty[0].licences)  # jobs that want more are refused when they arrive
     nodes, state, runs = deepcopy(empty), state_of(empty), list[tuple[int, SmallJob]]()
-    displacement = Displacement(state, OfQueues((URGENT, MIDDLE, LOW)))
+    displacement = Displacement(state.queue, state.nodes, OfQueues((URGENT, MIDDLE, LOW)))
     for k, (other, is_low) in enumerate(running):
         if place(nodes, other):
             of_run = Job(JobId(k), "rigid", 0.0, request=request_of(other))
             assert running_first(state, RunId(k), of_run, 0.0, 100.0)
-            rank = 2 if is_low else 1
-            displacement.begin(RunId(k), (rank, (rank, 0, 0.0, JobId(k))), (0,), 0.0)
+            slot = state.slot_of(RunId(k))
+            np.asarray(state.queue.rank)[slot] = 2 if is_low else 1
+            displacement.begin(slot, 0.0, 0.0)
             runs += [(k, other)] if is_low else []
     displacement.to_stop(0.0)  # what runs now was started earlier
     state.wait(Job(JobId(99), "rigid", 0.0), request_of(job), job.estimate_s, rank=0)

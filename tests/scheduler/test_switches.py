@@ -25,7 +25,7 @@ def chosen(
     nodes = NodeResources([Node(1, switch=leaf) for leaf in leaf_of], topology=topology)
     kind = nodes.kind_of(Request(n))
     if busy:
-        nodes.take(kind, np.array([(node, 1, 0) for node in busy]))
+        nodes.state.take_all_of(kind, np.array([(node, 1, 0) for node in busy]))
     rows = Placement(nodes, selection_by_name(selection)).place(kind, n)
     return None if rows is None else sorted(rows[:, 0].tolist())
 

@@ -33,6 +33,7 @@ cdef class OnNodes(Queue):
     cdef long[::1] hidden, hidden_fit, fit_there
     cdef public StartRule rule
     cdef public Service service
+    cdef public object displacement
     cdef public bint is_reordered
     cdef readonly long[::1] kind, chunks, first_row, ticket, rank, in_order, by_estimate, placed, after, priority, user
     cdef readonly double[::1] estimate_s
@@ -59,6 +60,8 @@ cdef class OnNodes(Queue):
     cpdef long[::1] by_urgency(self, int ordering)
     cpdef void set_in_order(self, double now_s) except *
     cpdef double changes_s(self, double now_s) noexcept
+    cpdef void hold_in(self, NodeState nodes, Py_ssize_t slot, long kind, int sign) noexcept
+    cpdef long place_of(self, long job) noexcept
     cpdef void hold_as(self, Py_ssize_t slot, long kind, double end_s) except *
     @cython.locals(until_s=double)
     cdef void end_waits_for_switches(self, double now_s) noexcept

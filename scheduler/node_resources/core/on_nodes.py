@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,8 @@ class OnNodes(Queue):
 
     The slots of waiting jobs are `in_order` of queue, priority, arrival and number, and `by_estimate`: of
     queue, estimate, arrival and number. `next_rank` and `next_user` are those of the next job which arrives.
-    `is_reordered`: jobs changed places since reservations were made.
+    `is_reordered`: jobs changed places since reservations were made. `displacement`, if any, knows jobs that
+    do not fit, but may stop runs.
 
     A job of several partitions has `n_choices`, and by slot their `kinds` and `claims`, row 0 being those
     with which it waits; `choice` is the row that counts now. `choices` has the kinds and claims of such jobs
@@ -108,6 +110,7 @@ class OnNodes(Queue):
         self.hidden, self.hidden_fit = integers(nodes.n_nodes), integers(nodes.n_nodes)
         self.fit_there = integers(nodes.n_nodes)
         self.any_switches_s = inf
+        self.displacement: Any = None
 
     def make_room(self, n_slots: int) -> None:
         Queue.make_room(self, n_slots)
@@ -125,7 +128,7 @@ class OnNodes(Queue):
             slot = self.in_order[x]
             if self.nodes.fits_now(self.kind[slot], self.chunks[slot]) and not self.service.is_held(slot):
                 return False
-        return True
+        return self.displacement is None or not self.displacement.may_help()
 
     def fits(self, slot: int, now_s: float) -> bool:
         """Whether a job fits now, where no reservation is in its way. O(nodes) if one may be."""
@@ -315,28 +318,46 @@ class OnNodes(Queue):
         Queue.ended(self, slot, now_s)
 
     def give_nodes_back(self, slot: int) -> None:
-        held, kind, first = self.held, self.kind[slot], self.first_row[slot]
-        row = first
-        while row != NONE:
-            self.nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
-            if self.counts_nodes(slot):
+        held, first = self.held, self.first_row[slot]
+        self.hold_in(self.nodes, slot, self.kind[slot], -1)
+        if self.counts_nodes(slot):
+            row = first
+            while row != NONE:
                 self.service.limits.count_on(self.service.limits.claim[slot], held.node[row], -1)
-            row = held.next[row]
-        self.nodes.give_of_site(kind, 1)
+                row = held.next[row]
         self.service.take(slot, -1)
         held.let_go(first)
+
+    def hold_in(self, nodes: NodeState, slot: int, kind: int, sign: int) -> None:
+        """In a state of the nodes, a run takes (1) or gives back (-1) what it holds, as if its request were
+        of some kind."""
+        held, row = self.held, self.first_row[slot]
+        while row != NONE:
+            if sign > 0:
+                nodes.take(kind, held.node[row], held.chunks[row], held.gpus[row], NONE)
+            else:
+                nodes.give_back(kind, held.node[row], held.chunks[row], held.gpus[row])
+            row = held.next[row]
+        nodes.give_of_site(kind, -sign)
 
     def hold_as(self, slot: int, kind: int, end_s: float) -> None:
         """A run holds from now on, as expected until `end_s`, what a request of another kind has, on the same
         nodes."""
-        held, was, row = self.held, self.kind[slot], self.first_row[slot]
+        row = self.first_row[slot]
+        self.hold_in(self.nodes, slot, self.kind[slot], -1)
+        self.hold_in(self.nodes, slot, kind, 1)
         while row != NONE:
-            self.nodes.give_back(was, held.node[row], held.chunks[row], held.gpus[row])
-            self.nodes.take(kind, held.node[row], held.chunks[row], held.gpus[row], NONE)
-            held.kind[row] = kind
-            row = held.next[row]
+            self.held.kind[row] = kind
+            row = self.held.next[row]
         self.kind[slot] = kind
         self.expect_end(slot, self.first_row[slot], end_s)
+
+    def place_of(self, job: int) -> int:
+        """The position of a job among those that wait, in order; NONE if it does not wait."""
+        for x in range(self.n_waiting):
+            if self.job[self.in_order[x]] == job:
+                return x
+        return NONE
 
     def row_before(self, x: int) -> int:
         """The first row of the job in this place of a decision."""
@@ -374,6 +395,7 @@ class OnNodes(Queue):
         return min(self.service.next_s(), self.calendar.next_s(now_s), self.any_switches_s)
 
     def decide(self, now_s: float) -> int:
+        self.asks_again_s = inf
         self.set_in_order(now_s)
         n_placed = self.rule.decide(self.ordering, self.backfilling, now_s)
         if n_placed < self.n_waiting:

@@ -31,7 +31,7 @@ cdef class Loop:
     cdef readonly Py_ssize_t n_jobs, next_job, n_unfinished
     cdef readonly double now_s
     cdef object eligibility, unsuccessful
-    cdef public object saved
+    cdef public object saved, preemptor
     cdef readonly tuple changes
     cdef dict slot_of, n_requeued
     cdef set are_running, cancelled, too_late
@@ -41,16 +41,28 @@ cdef class Loop:
     cdef long[::1] n_due
     cdef double[::1] since_s
     cdef bint is_hopeless
-    cdef double eligible_s, next_change_s, round_s, wake_up_s, wakes_s, idle_since_s
+    cdef dict left
+    cdef double known_s, later_s, eligible_s, next_change_s, round_s, wake_up_s, wakes_s, idle_since_s
     cdef long n_idle
     cdef bint round_is_due, releases_first
     cdef int[10] rank
     cdef Heap running
+    cdef long n_begun
     cdef Py_ssize_t first_released, n_released
     cdef long[::1] ended
     cdef int next_event(self) noexcept
     cdef void note_use(self, Py_ssize_t slot) except *
     cdef void carry_out(self, Py_ssize_t n_started) except *
+    cdef void begin_runs(self, Py_ssize_t n_started) except *
+    cdef void begin_run(self, Py_ssize_t slot) except *
+    cdef void ends_no_more(self, Py_ssize_t slot) noexcept
+    cdef void note_run(self, Py_ssize_t slot, int event, double seconds) except *
+    cdef void expire(self, Py_ssize_t job) except *
+    cdef void let_go(self, Py_ssize_t slot) except *
+    cdef void free(self, Py_ssize_t slot) except *
+    cdef void over(self, Py_ssize_t slot, bint is_stopped) except *
+    cdef void withdraw(self, Py_ssize_t job) except *
+    cdef void stop(self, Py_ssize_t slot) except *
     cdef bint refuses(self, long job) except -1
     cdef void next_job_arrives(self) except *
     cdef void arrives_under_conditions(self, Py_ssize_t job) except *

@@ -15,6 +15,8 @@ from scheduler.core.queue import Queue
 from scheduler.free_nodes.runtime_estimates import LAST_RUNS, MORE_S
 from scheduler.managers.eligibility import Eligibility
 from scheduler.managers.eligible_jobs import CANCELLED, EXPIRED, cancelled, never
+from scheduler.managers.preemptor import Preemptor
+from scheduler.model import JobId
 from scheduler.ports import JobActedOn
 from sil.world.core.codes import (
     ACT,
@@ -89,7 +91,8 @@ class Estimators:
 
 
 class Loop:
-    """The jobs that arrive, what waits and what runs. Times are infinite for what never happens."""
+    """The jobs that arrive, what waits and what runs. Times are infinite for what never happens. By slot,
+    suspended runs have seconds `left`."""
 
     def __init__(self, jobs: RigidJobs, queue: Queue, ranks: Sequence[int], by: int, room: int) -> None:
         """`ranks` of kinds of simultaneous events; `by` is who estimates; `room` for facts at first."""
@@ -105,8 +108,10 @@ class Loop:
         self.rank = ranks
         self.releases_first = ranks[RELEASE] < ranks[END]
         self.first_released, self.n_released = 0, 0
-        self.running, self.ended = Heap(256), integers(256)
+        self.running, self.ended, self.n_begun = Heap(256), integers(256), 0
         self.next_change_s, self.eligible_s, self.next_change = inf, inf, CHANGE
+        self.preemptor: Preemptor | None = None
+        self.known_s, self.later_s, self.left = 0.0, inf, dict[int, float]()
         self.eligibility: Eligibility | None = None
         self.saved: SavedWork | None = None
         self.n_due, self.stopped = integers(GIVE_UP + 1), list[int]()
@@ -167,17 +172,28 @@ class Loop:
             self.running.make_room(q.n_slots)
             self.ended = np.roll(self.ended, -self.first_released)
             self.ended, self.first_released = larger(self.ended, q.n_slots), 0
-        for x in range(n_started):
-            slot = q.started[x]
-            job = q.job[slot]
-            facts.note(now_s, STARTED, job, q.run[slot], q.end_s[slot] - now_s)
-            self.note_use(slot)
-            run_s = self.run_s[job] if self.saved is None else self.left_s(slot)
-            self.running.push(slot, now_s + run_s, q.run[slot])
-            if self.eligibility is not None:
-                self.are_running.add(job)
-                self.eligibility.begin(job, now_s)
+        self.begin_runs(n_started)
         self.admit()
+
+    def begin_runs(self, n_started: int) -> None:
+        """The jobs of a decision begin, that have taken their nodes."""
+        for x in range(n_started):
+            self.begin_run(self.queue.started[x])
+
+    def begin_run(self, slot: int) -> None:
+        q, now_s, job = self.queue, self.now_s, self.queue.job[slot]
+        self.note_run(slot, STARTED, q.end_s[slot] - now_s)
+        run_s = self.run_s[job] if self.saved is None else self.left_s(slot)
+        self.running.push(slot, now_s + run_s, self.n_begun)
+        self.n_begun += 1
+        if self.eligibility is not None:
+            self.are_running.add(job)
+            self.eligibility.begin(job, now_s)
+
+    def note_run(self, slot: int, event: int, seconds: float) -> None:
+        """Add a fact of a run."""
+        self.facts.note(self.now_s, event, self.queue.job[slot], self.queue.run[slot], seconds)
+        self.note_use(slot)
 
     def note_next(self, job: int) -> None:
         """Tell the queue whose job arrives next."""
@@ -216,24 +232,50 @@ class Loop:
             return nan
         return self.saved.lost_s(self.queue.run[slot], self.queue.job[slot], left_s)
 
+    def ends_no_more(self, slot: int) -> None:
+        """A run does not end when it was to. It is known then that nothing can happen any more, as in the
+        harness."""
+        if self.running.keys[slot] < inf:
+            self.known_s = max(self.known_s, self.running.keys[slot])
+        self.running.remove(slot)
+
     def interrupt(self, slot: int, event: int) -> None:
         """A run is stopped or lost, as this fact."""
-        self.running.remove(slot)
-        lost_s = self.lost_s(slot, self.running.keys[slot] - self.now_s)
-        self.facts.note(self.now_s, event, self.queue.job[slot], self.queue.run[slot], lost_s)
+        self.ends_no_more(slot)
+        lost_s = self.lost_s(slot, self.left.pop(slot, self.running.keys[slot] - self.now_s))
+        self.note_run(slot, event, lost_s)
 
     def wait_again(self, slot: int) -> None:
         """The job of a run that was stopped or lost waits again."""
         job = self.queue.job[slot]
-        self.queue.ended(slot, self.now_s)
+        self.free(slot)
         self.n_requeued[job] = n = self.n_requeued.get(job, 0) + 1
         self.is_hopeless = self.is_hopeless or n >= MAX_STARTS_OF_A_JOB
         self.estimates.n_corrections[job] = 0
         if self.eligibility is not None:
             self.are_running.discard(job)
-        self.wait(job)
+        if self.preemptor is None or not self.preemptor.delays(job, job, self.now_s):
+            self.wait(job)
+
+    def expire(self, job: int) -> None:
+        """Give a job up that waits again, if it is too late for it to begin anew."""
         if self.eligibility is not None and job in self.too_late:
-            self.act(JobActedOn(job, "expire"))
+            self.act(JobActedOn(JobId(job), "expire"))
+
+    def let_go(self, slot: int) -> None:
+        """A run is about to give back its nodes."""
+        if self.preemptor is not None:
+            self.preemptor.end(self.queue.run[slot], self.now_s)
+
+    def free(self, slot: int) -> None:
+        """Free the slot of a run that is over, and its nodes."""
+        self.let_go(slot)
+        self.queue.ended(slot, self.now_s)
+
+    def over(self, slot: int, is_stopped: bool) -> None:
+        """A run was stopped, and is to wait again; or it is over, and its slot is free."""
+        if is_stopped:
+            self.wait_again(slot)
 
     def next_job_arrives(self) -> None:
         job = self.next_job
@@ -296,7 +338,7 @@ class Loop:
         elif what != "requeue" and eligibility.is_there(job):
             why = eligibility.why_not(job)
             if eligibility.act(job, what, self.now_s):
-                self.queue.withdraw(self.slot_of.pop(job))
+                self.withdraw(job)
             if what == "cancel":
                 self.give_up(job, cancelled(why))
             elif what == "expire":
@@ -305,18 +347,25 @@ class Loop:
                 self.facts.say(self.now_s, INELIGIBLE, job, eligibility.why_not(job))
         self.admit()
 
+    def withdraw(self, job: int) -> None:
+        """A job no longer waits."""
+        self.queue.withdraw(self.slot_of.pop(job))
+
+    def stop(self, slot: int) -> None:
+        """Stop a run, of which notice follows, unless it is about to end."""
+        if slot not in self.stopped and self.running.keys[slot] != -inf:
+            self.interrupt(slot, PREEMPTED)
+            self.stopped.append(slot)
+            self.n_due[STOP] += 1
+
     def act_on_run(self, slot: int, what: str) -> None:
         """A run is cancelled or requeued: it is stopped, of which notice follows."""
-        job, is_ending = self.queue.job[slot], self.releases_first and self.running.keys[slot] <= self.now_s
+        job, is_ending = self.queue.job[slot], self.running.keys[slot] == -inf
         if what == "expire":
             self.too_late.add(job)
         if what not in ("cancel", "requeue") or is_ending or job in self.cancelled:
             return
-        if slot not in self.stopped:
-            self.interrupt(slot, PREEMPTED)
-            self.note_use(slot)
-            self.stopped.append(slot)
-            self.n_due[STOP] += 1
+        self.stop(slot)
         if what == "cancel":
             self.cancelled.add(job)
             self.give_up(job, CANCELLED)
@@ -326,12 +375,15 @@ class Loop:
         slot = self.stopped.pop(0)
         self.n_due[STOP] -= 1
         job, eligibility = self.queue.job[slot], self.eligibility
-        if eligibility is not None and job in self.cancelled:
+        if eligibility is not None:
             self.are_running.discard(job)
-            self.queue.ended(slot, self.now_s)
+        if eligibility is not None and job in self.cancelled:
+            self.free(slot)
+            self.over(slot, False)
             eligibility.end(job, self.now_s, False)
         else:
-            self.wait_again(slot)
+            self.over(slot, True)
+            self.expire(job)
         self.admit()
 
     def give_up(self, job: int, why: str) -> None:
@@ -396,7 +448,11 @@ class Loop:
             slot = self.running.pop()
             self.ended[(self.first_released + self.n_released) % self.ended.shape[0]] = slot
             self.n_released += 1
+            self.running.keys[slot] = -inf  # it is too late to stop it
+            if q.is_due(slot, now_s):
+                self.let_go(slot)
             q.released(slot, now_s)
+            self.admit()
         else:
             if self.releases_first:
                 slot = self.ended[self.first_released]
@@ -409,17 +465,18 @@ class Loop:
             self.n_unfinished -= 1
             self.n_idle = 0
             self.estimates.learn(self.user[job], now_s - q.began_s[slot])
-            q.ended(slot, now_s)
+            self.free(slot)
+            self.over(slot, False)
             if self.eligibility is not None:
                 self.are_running.discard(job)
                 self.eligibility.end(job, now_s, job not in self.unsuccessful)
-                self.admit()
+            self.admit()
 
     def note_what_is_due(self) -> None:
         """After an event, note whether a round is due, and when the queue is to be woken up."""
         if not self.round_is_due and self.queue.wants_round:
             self.round_is_due, self.round_s = True, self.now_s
-        wakes_s = min(self.queue.wakes_at_s(), self.eligible_s)
+        wakes_s = min(self.queue.wakes_at_s(), self.eligible_s, self.later_s)
         if wakes_s != self.wakes_s:
             self.wakes_s, self.wake_up_s = wakes_s, max(wakes_s, self.now_s)
 
@@ -448,7 +505,7 @@ class Loop:
             left -= 10 + n_waiting
             kind = self.next_event()
             if self.now_s == inf:
-                self.now_s = last_s
+                self.now_s = max(last_s, self.known_s)
                 if self.dismiss():
                     continue
                 return STUCK
@@ -460,6 +517,9 @@ class Loop:
                     return STUCK
                 if n_waiting > 0:
                     self.carry_out(q.decide(self.now_s))
+                elif self.preemptor is not None and self.preemptor.suspension.lending:
+                    self.begin_runs(0)
+                    self.admit()
             else:
                 self.happens(kind)
             self.note_what_is_due()

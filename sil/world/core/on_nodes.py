@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, nan
+
+import numpy as np
 
 from scheduler.core.codes import CONSERVATIVE, QueueCodes
+from scheduler.managers.preemptor import RunStep, RunSteps
+from scheduler.managers.starting_manager import PREEMPTED
 from scheduler.node_resources.core.codes import CORES, NONE, WHOLE
 from scheduler.node_resources.core.easy import EasyRule
 from scheduler.node_resources.core.on_nodes import OnNodes
@@ -15,7 +20,7 @@ from scheduler.node_resources.described import DescribedNodes
 from scheduler.node_resources.selection import NodeSelection, weights_of
 from scheduler.ports import DrainChanged
 from scheduler.priority.policy import BackfillParameters
-from sil.world.core.codes import CHANGED, DOWN, LOST, NEWS, UP
+from sil.world.core.codes import CHANGED, CONTINUED, DOWN, LOST, NEWS, STOPPED, UP
 from sil.world.core.jobs import RigidJobs
 from sil.world.core.loop import Loop
 from sil.world.events import NodeNotice, StateChange
@@ -42,6 +47,7 @@ class LoopOnNodes(Loop):
         self.down, self.drained, self.news = set[int](), set[int](), list[tuple[int, bool]]()
         self.nodes, self.claim = nodes, jobs.claim
         self.limit_of: dict[int, int] = {}
+        self.places: dict[tuple[int, float], int] = {}
 
     def change(self, change: StateChange | NodeNotice) -> None:
         if isinstance(change, StateChange):
@@ -67,7 +73,10 @@ class LoopOnNodes(Loop):
             self.interrupt(slot, LOST)
             for n in nodes:
                 self.take_out(self.down, n, True)
+            job = self.nodes.job[slot]
             self.wait_again(slot)
+            self.over(slot, False)
+            self.expire(job)
             self.admit()
 
     def runs_on(self, node: int) -> list[int]:
@@ -97,6 +106,104 @@ class LoopOnNodes(Loop):
             out.discard(n)
         self.nodes.calendar.set_up(n, n not in self.down and n not in self.drained)
         self.nodes.nodes.has_changed(n)
+        if self.preemptor is not None:
+            self.preemptor.displacement.has_changed(n)
+
+    def begin_runs(self, n_started: int) -> None:
+        q, preemptor = self.nodes, self.preemptor
+        if preemptor is None:
+            Loop.begin_runs(self, n_started)
+            return
+        for x in range(n_started):
+            slot = q.started[x]
+            preemptor.displacement.begin(slot, self.since_s[q.job[slot]], self.now_s)
+        started = np.asarray(q.run)[np.asarray(q.started)[:n_started]].tolist()
+        self.take(preemptor.decided(started, self.now_s))
+        if q.n_waiting > 0:
+            q.asks_again_s = min(q.asks_again_s, q.changes_s(self.now_s), preemptor.displacement.again_s)
+        q.wants_round = bool(preemptor.suspension.lending)
+
+    def take(self, steps: RunSteps) -> None:
+        """Carry out what is to be done with runs."""
+        assert self.preemptor is not None
+        for step, run in steps:
+            slot = self.preemptor.displacement.runs[run].slot
+            job = self.nodes.job[slot]
+            if step is RunStep.BEGIN:
+                self.begin_run(slot)
+            elif step is RunStep.STOP:
+                self.stop(slot)
+            elif step is RunStep.SUSPEND:
+                self.suspend(slot)
+            elif step is RunStep.CONTINUE:
+                self.go_on(slot)
+            elif step is RunStep.REQUEUE:
+                self.wait_again(slot)
+            elif step is RunStep.TAKE_BACK:
+                self.free(slot)
+                self.wait(job)
+            else:
+                self.free(slot)
+                if self.eligibility is not None:
+                    self.eligibility.end(job, self.now_s, False)
+                self.give_up(job, PREEMPTED)
+
+    def suspend(self, slot: int) -> None:
+        """Suspend a run, unless it is already, was stopped or is about to end."""
+        self.nodes.wants_round = True
+        if slot in self.left or slot in self.stopped or self.running.keys[slot] == -inf:
+            return
+        end_s, place = self.running.keys[slot], self.running.ties[slot]
+        self.places[self.nodes.run[slot], end_s] = place
+        self.left[slot] = end_s - self.now_s
+        self.ends_no_more(slot)
+        self.running.push(slot, inf, place)
+        self.note_run(slot, STOPPED, nan)
+
+    def go_on(self, slot: int) -> None:
+        """Let a run continue that is suspended; an end that is as before keeps its place."""
+        if slot in self.left:
+            end_s = self.now_s + self.left.pop(slot)
+            self.ends_no_more(slot)
+            place = self.places.setdefault((self.nodes.run[slot], end_s), self.n_begun)
+            self.running.push(slot, end_s, place)
+            self.n_begun += 1
+            self.note_run(slot, CONTINUED, nan)
+
+    def over(self, slot: int, is_stopped: bool) -> None:
+        if self.preemptor is None:
+            Loop.over(self, slot, is_stopped)
+        else:
+            self.take(self.preemptor.over(self.nodes.run[slot], is_stopped, self.now_s))
+            self.go_on_all()
+            self.nodes.something_changed()
+
+    def withdraw(self, job: int) -> None:
+        slot, preemptor = self.slot_of.pop(job), self.preemptor
+        if preemptor is not None and preemptor.again.pop(job, None) is not None:
+            self.nodes.something_changed()
+        elif self.nodes.is_holding(slot):  # it has stopped, and others for the same job have not
+            self.free(slot)
+            self.over(slot, False)
+        else:
+            self.nodes.withdraw(slot)
+
+    def estimate_overdue(self) -> None:
+        Loop.estimate_overdue(self)
+        if self.preemptor is not None:
+            for job in self.preemptor.due(self.now_s):
+                self.wait(job)
+            self.take(self.preemptor.time_passed(self.now_s))
+
+    def go_on_all(self) -> None:
+        """Let suspended runs continue whose CPUs are free."""
+        if self.preemptor is not None:
+            self.take(self.preemptor.continued(self.now_s))
+
+    def admit(self) -> None:
+        self.go_on_all()
+        Loop.admit(self)
+        self.later_s = inf if self.preemptor is None else self.preemptor.next_s
 
     def note_next(self, job: int) -> None:
         self.nodes.service.next_claim, self.nodes.next_user = self.claim[job], self.user[job]

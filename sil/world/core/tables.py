@@ -13,13 +13,13 @@ from scheduler.model import ON_NODES
 from sil.trace.facts import CODES, EVENTS, MEASURED_SCHEMA, SCHEMA, Fact
 from sil.trace.held import lists, machines_of
 from sil.workload.job_log import user_names
-from sil.world.core.codes import ARRIVED, CHANGED, DOWN, ENDED, LOST, PREEMPTED, REFUSED, STARTED, UP
+from sil.world.core.codes import ARRIVED, CHANGED, DOWN, ENDED, HOLDING, LOST, PREEMPTED, REFUSED, STARTED, UP
 from sil.world.core.facts import Facts
 
 _FACTS = (
     *(Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED),
     *(Fact.JOB_INELIGIBLE, Fact.JOB_ELIGIBLE, Fact.RUN_PREEMPTED, Fact.RUN_LOST),
-    *(Fact.MACHINE_DOWN, Fact.MACHINE_UP),
+    *(Fact.MACHINE_DOWN, Fact.MACHINE_UP, Fact.RUN_STOPPED, Fact.RUN_CONTINUED),
 )
 _CODE_OF = np.array([*(CODES[fact] for fact in _FACTS), 0], np.uint8)
 """The code of a fact in a trace, by its code in the loop, of which the last is CHANGED."""
@@ -48,7 +48,7 @@ def facts_table(
     event, job = np.asarray(facts.event)[:n], np.asarray(facts.job)[:n]
     held_end, whole_cores = np.asarray(facts.held_end)[: n + 1], np.asarray(facts.whole_cores)[:n]
     held = np.asarray(facts.held)[: held_end[-1]]
-    codes, of_nodes = _CODE_OF[event], (event == STARTED) | (event == PREEMPTED)
+    codes, of_nodes = _CODE_OF[event], np.isin(event, HOLDING)
     details = dict(facts.texts)
     if names.changes and (at := np.flatnonzero(event == CHANGED)).size:
         of_nodes, changes = of_nodes | (event == CHANGED), np.asarray(facts.run)[at].tolist()
@@ -66,7 +66,7 @@ def facts_table(
         }
     )
     arrived, started = pl.col("event") == ARRIVED, pl.col("event") == STARTED
-    has_run = started | pl.col("event").is_in([ENDED, PREEMPTED, LOST])
+    has_run = started | pl.col("event").is_in([*HOLDING, ENDED, LOST])
     may_expect = pl.col("event").is_in([ARRIVED, PREEMPTED, LOST]) & pl.col("expected_s").is_finite()
     users = user_names(rows.filter(arrived)["user"].unique(), names.users)
     columns: dict[str, pl.Expr] = {

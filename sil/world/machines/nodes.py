@@ -39,6 +39,10 @@ class NodeMachines(ExecutionModel):
     def has_ended(self, run: RunId, now_s: float) -> bool:
         return self._ends_s.get(run, inf) <= now_s
 
+    def is_active(self, run: RunId) -> bool:
+        """Whether a run is active: one that has released its nodes is complete, if that is not reported."""
+        return run in self._holding
+
     def start(self, order: DispatchOrder, now_s: float) -> None:
         run = order.run
         self._take(order)

@@ -92,9 +92,15 @@ def facts_by(engine: Engine, replay: Replay, scheduler: str) -> pl.DataFrame:
     return replace(replay, engine=engine).facts(resolve(scheduler), Path(os.devnull))
 
 
-def assert_equal(replay: Replay, scheduler: str) -> None:
+def facts_of_both(replay: Replay, scheduler: str) -> pl.DataFrame:
+    """The facts of a replay, which are the same in both engines."""
     harness, compiled = (facts_by(e, replay, scheduler) for e in (Engine.HARNESS, Engine.COMPILED))
     assert compiled.equals(harness)
+    return harness
+
+
+def assert_equal(replay: Replay, scheduler: str) -> None:
+    facts_of_both(replay, scheduler)
 
 
 @given(logs(), st.sampled_from(POLICIES), st.sampled_from(Estimates), st.sampled_from(ORDERS))

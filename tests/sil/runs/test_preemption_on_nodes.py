@@ -23,14 +23,13 @@ from scheduler.priority.policy import (
     Weights,
 )
 from sil.runs.on_log import Replay
-from sil.runs.under_test import resolve
 from sil.settings.log_events import Events, JobEvent
-from sil.settings.replays import Engine
 from sil.trace.facts import Fact
 from sil.workload.job_log import log_on_nodes
 from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
+from tests.sil.runs.test_engines import facts_of_both
 
 QOS = ("low", "mid", "high")
 CHARGED = tuple(Charged("", name) for name in QOS)
@@ -67,7 +66,7 @@ def facts_of(
         for number, (at_s, run_s, limit_s, which, whom) in enumerate(rows, start=1)
     ]
     log = log_on_nodes("x", numbered, cluster, requests, charged=CHARGED)
-    return Replay(log, events=events or Events()).facts(resolve(scheduler), folder / "printed")
+    return facts_of_both(Replay(log, events=events or Events()), scheduler)
 
 
 def events(facts: pl.DataFrame, job: int) -> list[tuple[str, float]]:
@@ -148,13 +147,6 @@ def test_jobs_of_a_higher_tier_stop_those_of_partitions_that_allow_it(
     requests = [Request(cores=4, partitions=frozenset({name})) for name in "pq"]
     facts = facts_of(policy, [(0, 100, 100, 0, 0), (30, 50, 50, 1, 0)], tmp_path, 1, requests)
     assert events(facts, 2)[0] == ("run_started", starts_s)
-
-
-def test_the_compiled_engine_says_that_it_has_no_preemption(tmp_path: Path) -> None:
-    cluster = SiteNodes({"n": Node(4)}, {}, {}, policy=site(REQUEUE))
-    log = log_on_nodes("x", [(1, 0.0, 1.0, 4, 1.0, 0, 1, 0)], cluster, REQUESTS, charged=CHARGED)
-    with pytest.raises(Exception, match="preemption is not compiled; replay it with"):
-        Replay(log, engine=Engine.COMPILED).check([resolve("easy")])
 
 
 @settings(max_examples=up_to(300, part=20), deadline=None)

@@ -20,6 +20,16 @@ from scheduler.model import NodeSchedule, Start
 from scheduler.node_request import Node, Partition, Request
 from scheduler.node_set import NodeSet
 from scheduler.ports import Act
+from scheduler.priority.policy import (
+    Multifactor,
+    PartitionPolicy,
+    Preempted,
+    Preemption,
+    PreemptMode,
+    QualityOfService,
+    SitePolicy,
+    Weights,
+)
 from scheduler.rules import AllOthers
 from sil.outcome.invariants.reservations import COLUMNS, KeptFromNodes
 from sil.runs.free_nodes import notes_on
@@ -27,7 +37,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.settings.events_file import events_in
 from sil.settings.log_events import Events, JobEvent, NodeEvent, NodesReserved, NodesUpdated
-from sil.settings.replays import Engine
+from sil.settings.replays import Engine, Expiry
 from sil.settings.reservations_file import with_reservations
 from sil.trace.facts import Fact, FactColumns
 from sil.trace.held import intervals_in, request_of
@@ -35,11 +45,20 @@ from sil.workload.job_log import JobLog, log_on_nodes
 from sil.world.events import ORDERS
 from sil.world.failures import as_fact
 from site_db.files.input_errors import InvalidFile
+from site_db.jobs.logged import Charged
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
+from tests.sil.runs.test_engines import facts_of_both, with_deadlines
 
 CPUS, N_NODES = 8, 4
-REQUESTS = [Request(chunks=n, cores=cores) for n in (1, 2, 4) for cores in (1, 4, 8)]
+TIERS = ("low", "middle", "high")
+REQUESTS = [
+    Request(chunks=n, cores=cores, memory_mib=memory_mib, partitions=frozenset({tier}))
+    for n in (1, 2, 4)
+    for cores in (1, 4, 8)
+    for memory_mib, tier in zip((0, 60, 30), TIERS, strict=True)
+]
+CHARGED = tuple(Charged("", name) for name in TIERS)
 SCHEDULERS = ["fcfs", "sjf", "easy", "easy_sjbf", "conservative", "slurm_backfill"]
 
 
@@ -171,6 +190,27 @@ class Case(NamedTuple):
 
 
 @st.composite
+def policies(draw: st.DrawFn) -> SitePolicy | None:
+    """Perhaps preemption by QOS or partition, in any modes, with grace times and times of exemption."""
+    modes, seconds = st.sampled_from(PreemptMode), st.sampled_from([0.0, 0.0, 5.0, 60.0])
+    how = [draw(st.builds(Preempted, st.none() | modes, seconds, st.none() | seconds)) for _ in TIERS]
+    priorities = draw(st.sampled_from([(1, 2, 3), (2, 1, 2), (1, 1, 2)]))
+    qualities = {
+        name: QualityOfService(name, priorities[k], preempts=TIERS[:k], preempted=how[k])
+        for k, name in enumerate(TIERS)
+    }
+    partitions = {name: PartitionPolicy(priorities[k], preempted=how[k]) for k, name in enumerate(TIERS)}
+    preemption = draw(
+        st.builds(
+            Preemption, st.booleans(), modes, seconds, st.booleans(), st.sampled_from([0.0, 1.0, 121.0])
+        )
+    )
+    weights = Weights(qos=1_000, age=draw(st.sampled_from([0, 10_000])))
+    policy = SitePolicy(Multifactor(weights, period_s=60.0), (), qualities, partitions, preemption=preemption)
+    return draw(st.sampled_from([None, policy, policy, policy]))
+
+
+@st.composite
 def cases(draw: st.DrawFn) -> Case:
     job = st.tuples(
         st.sampled_from([0, 5, 60, 300]),
@@ -182,9 +222,11 @@ def cases(draw: st.DrawFn) -> Case:
     drawn = draw(st.lists(job, min_size=1, max_size=30))
     for number, (later_s, run_s, factor, which) in enumerate(drawn, start=1):
         at_s += later_s
-        rows.append((number, at_s, float(run_s), REQUESTS[which].cpus, run_s * factor, 0, which))
-    nodes = {f"n{n}": Node(CPUS, 1, partitions=frozenset({"p"})) for n in range(N_NODES)}
-    log = log_on_nodes("random", rows, SiteNodes(nodes, {"p": Partition("p")}, {}), REQUESTS)
+        whom = draw(st.integers(0, len(TIERS) - 1))
+        rows.append((number, at_s, float(run_s), REQUESTS[which].cpus, run_s * factor, 0, which, whom))
+    nodes = {f"n{n}": Node(CPUS, 100, partitions=frozenset(TIERS)) for n in range(N_NODES)}
+    cluster = SiteNodes(nodes, {name: Partition(name) for name in TIERS}, {}, policy=draw(policies()))
+    log = log_on_nodes("random", rows, cluster, REQUESTS, charged=CHARGED)
     times = st.sampled_from([0.0, 5.0, 60.0, 65.0, 100.0, 300.0, 365.0, 700.0, 1000.0])
     which_nodes = st.sets(st.integers(0, N_NODES - 1), min_size=1).map(
         lambda some: ",".join(f"n{n}" for n in sorted(some))
@@ -211,25 +253,25 @@ def cases(draw: st.DrawFn) -> Case:
     acts = st.lists(st.builds(JobEvent, times, numbers, st.sampled_from(get_args(Act))), max_size=3)
     on_jobs = tuple(sorted(draw(acts), key=lambda event: event.at_s))
     events = Events(tuple(on_nodes), on_jobs, options=options)
-    return Case(with_reservations(log, events, Path("events.toml")), events)
+    return Case(with_deadlines(with_reservations(log, events, Path("events.toml")), draw), events)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=up_to(500, part=20), deadline=None)
-@given(case=cases(), order=st.sampled_from([*ORDERS]), every_s=st.sampled_from([None, 7.0]))
+@given(
+    case=cases(),
+    order=st.sampled_from([*ORDERS]),
+    every_s=st.sampled_from([None, 7.0]),
+    expiry=st.sampled_from(Expiry),
+)
 def test_both_engines_write_the_same_trace_in_which_no_run_is_where_it_must_not_be(
-    scheduler: str, case: Case, order: str, every_s: float | None
+    scheduler: str, case: Case, order: str, every_s: float | None, expiry: Expiry
 ) -> None:
-    compiled, harness = (
-        Replay(case.log, events=case.events, engine=engine, order=order, checkpoint_interval_s=every_s).facts(
-            resolve(scheduler), Path("/dev/null")
-        )
-        for engine in (Engine.COMPILED, Engine.HARNESS)
-    )
-    assert compiled.equals(harness)
-    over = compiled.filter(pl.col("event").is_in([Fact.RUN_ENDED, Fact.JOB_REFUSED]))["job"].unique()
-    assert len(over) == len(case.log.jobs) or compiled["event"][-1] == Fact.FAULT
-    recount(compiled, case.log)
+    replay = Replay(case.log, events=case.events, order=order, checkpoint_interval_s=every_s, expiry=expiry)
+    facts = facts_of_both(replay, scheduler)
+    over = facts.filter(pl.col("event").is_in([Fact.RUN_ENDED, Fact.JOB_REFUSED]))["job"].unique()
+    assert len(over) == len(case.log.jobs) or facts["event"][-1] == Fact.FAULT
+    recount(facts, case.log)
 
 
 def recount(facts: pl.DataFrame, log: JobLog) -> None:

@@ -26,12 +26,12 @@ from sil.outcome.invariants.checker import Capacity, first_violation
 from sil.outcome.jobs import run_table
 from sil.outcome.run_parts import run_parts
 from sil.runs.on_log import Replay
-from sil.runs.under_test import resolve
 from sil.settings.log_events import Events, JobEvent
 from sil.trace.facts import Fact
 from sil.workload.job_log import log_on_nodes
 from site_db.site_file.cluster import SiteNodes
 from tests.examples import up_to
+from tests.sil.runs.test_engines import facts_of_both
 
 TIERS = ("low", "med", "high")
 ROW = tuple[float, float, float, int]
@@ -70,7 +70,7 @@ def facts_of(
         for number, (at_s, run_s, limit_s, which) in enumerate(rows, start=1)
     ]
     log = log_on_nodes("x", numbered, cluster, requests)
-    facts = Replay(log, events=events or Events()).facts(resolve(scheduler), folder / "printed")
+    facts = facts_of_both(Replay(log, events=events or Events()), scheduler)
     capacity = Capacity(len(named), nodes=tuple(named.values()))
     assert first_violation(facts, capacity) is None
     assert not len(facts.filter(pl.col("event") == Fact.FAULT)), facts["message"][-1]

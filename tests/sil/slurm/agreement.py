@@ -231,9 +231,9 @@ def follow(trace: pl.DataFrame, log: JobLog, found: Compared) -> None:
                 held[job] = rows_of(shares or ())
                 why_not = nodes.why_not(kinds[job], log.requests[job].chunks, held[job])
                 assert why_not is None, f"job {job}: {why_not}"
-                nodes.take(kinds[job], held[job])
+                nodes.state.take_all_of(kinds[job], held[job])
             case Fact.RUN_ENDED:
-                nodes.give_back(kinds[job], held.pop(job))
+                nodes.state.give_all_back(kinds[job], held.pop(job))
         first = next(filter(has_licences, waiting), None)
         if first is not None and nodes.fits(kinds[first], log.requests[first].chunks):
             had_room_s.setdefault(first, time_s)
