@@ -14,7 +14,7 @@ import subprocess
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from multiprocessing.connection import Connection, Pipe, wait
@@ -27,13 +27,11 @@ from scheduler.coscheduling.daemon import Coscheduler
 from scheduler.coscheduling.ports import DaemonPorts
 from scheduler.model import DispatchOrder, RunId
 from scheduler.time_shared.social_contract import SocialContract
+from sil.live.network import IN_NAMESPACE, PORT, joined, loopback, may_have_namespaces
 from sil.live.programs import PARTNER_LOST, Address, Parallel, RealProcesses, Task, carry_out, interact
 from sil.workers.descendants import KILL_WITHIN_S, be_prompt, kill_descendants
 from sil.workers.nursery import end_with_parent, new_interpreter
 from sil.world.processes.model import DAEMON_NICE, GOLDEN, Lowered
-
-PORT = 20_000
-"""That of the daemon, and of the first run; later ones have the next."""
 
 
 class NodeSettings(NamedTuple):
@@ -53,10 +51,11 @@ class LiveNode:
     tells of each process that has begun or ended, and of what CCS does."""
 
     def __init__(
-        self, settings: NodeSettings, head: Connection, lan: socket.socket, addresses: Sequence[Address]
+        self, settings: NodeSettings, node: int, head: Connection, addresses: Sequence[Address]
     ) -> None:
-        self._settings, self._head, self._lan, self._addresses = settings, head, lan, addresses
-        self._node = addresses.index(lan.getsockname())
+        self._settings, self._node, self._head, self._addresses = settings, node, head, addresses
+        self._lan = lan = socket.socket(type=socket.SOCK_DGRAM)
+        lan.bind(addresses[node])
         self.ports = RealProcesses(settings.memory_mb, lan, addresses, lambda *told: head.send(told))
         ports = DaemonPorts(*[self.ports] * 6)
         self._daemon = settings.coscheduler.daemon(self._node, ports, settings.contract)
@@ -141,12 +140,12 @@ class LiveNode:
             os._exit(1)
 
 
-def serve(head: int, lan: int) -> None:
-    """Be a node, with these descriptors, until its head has gone."""
+def serve(head: int) -> None:
+    """Be a node, with this descriptor, until its head has gone."""
     connection = Connection(head)
     with suppress(EOFError, ConnectionError):
         connection.send(("ready",))
-        settings, core, addresses, began_s, parent = connection.recv()
+        n, settings, core, addresses, began_s, parent = connection.recv()
         end_with_parent(parent)
         os.sched_setaffinity(0, {core})
         # Before other programs, if this user may, and unless the command was started with `nice`.
@@ -157,7 +156,7 @@ def serve(head: int, lan: int) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, DAEMON_NICE)
         except PermissionError:
             connection.send(("unprivileged",))
-        node = LiveNode(settings, connection, socket.socket(fileno=lan), addresses)
+        node = LiveNode(settings, n, connection, addresses)
         node.ports.began_s = began_s
         node.serve()
     kill_descendants()
@@ -165,7 +164,6 @@ def serve(head: int, lan: int) -> None:
 
 LOOK_EVERY_S = 0.5
 """Interval at which the usable cores are read."""
-MAX_NETWORKS = 100
 Change = tuple[str, int, bool]
 """The number of a "core" or a "run", and whether the core is usable, or CCS has stopped the run."""
 
@@ -214,23 +212,22 @@ class Computer:
 
     def begin(self) -> None:
         """Start the nodes; time begins when all are ready. Then this process comes before them."""
-        lans = _lans(len(self._settings))
-        self._addresses = [lan.getsockname() for lan in lans]
-        for lan in lans:
+        has_namespaces, one_thread = may_have_namespaces(), {"OPENBLAS_NUM_THREADS": "1"}
+        for _ in self._settings:
             ours, theirs = Pipe()
-            with lan, theirs:
+            with theirs:
                 self._nodes.append(ours)
-                handles = theirs.fileno(), lan.fileno()
-                one_thread = {"OPENBLAS_NUM_THREADS": "1"}
-                self._processes.append(
-                    new_interpreter("sil.live.computer", f"serve{handles}", handles, one_thread)
-                )
-        for n in range(len(lans)):
+                of_node = f"serve({theirs.fileno()})", [theirs.fileno()]
+                within = IN_NAMESPACE if has_namespaces else ()
+                self._processes.append(new_interpreter("sil.live.computer", *of_node, one_thread, within))
+        for n in range(len(self._nodes)):
             self._hear(n)
+        pids = [process.pid for process in self._processes]
+        self._addresses = joined(pids) if has_namespaces else loopback(len(pids))
         be_prompt()
         self._began_s = time.monotonic()
-        for node, *of_node in zip(self._nodes, self._settings, self._cores, strict=True):
-            node.send((*of_node, self._addresses, self._began_s, os.getpid()))
+        for n, (settings, core) in enumerate(zip(self._settings, self._cores, strict=True)):
+            self._nodes[n].send((n, settings, core, self._addresses, self._began_s, os.getpid()))
 
     def start(self, order: DispatchOrder, does: Parallel | float) -> None:
         """Start the processes of a run."""
@@ -329,15 +326,3 @@ class Computer:
                 of_run.n_stopped += 1 if word == "stop" else -1
                 if before != (of_run.n_stopped > 0):
                     self._changes.append(("run", of_run.order.run, not before))
-
-
-def _lans(n: int) -> list[socket.socket]:
-    """A socket for datagrams on a loopback address of its own for each node. Raises UserError."""
-    for network in range(os.getpid(), os.getpid() + MAX_NETWORKS):  # others use some
-        with ExitStack() as opened, suppress(OSError):
-            lans = [opened.enter_context(socket.socket(type=socket.SOCK_DGRAM)) for _ in range(n)]
-            for node, lan in enumerate(lans, 1):
-                lan.bind((f"127.{1 + network // 256 % 254}.{network % 256}.{node}", PORT))
-            opened.pop_all()
-            return lans
-    raise UserError(f"there are no free loopback addresses 127.x.y.1 to 127.x.y.{n} with port {PORT}")

@@ -170,15 +170,20 @@ def _started(modules: Sequence[str]) -> Nursery:
 
 
 def new_interpreter(
-    module: str, call: str, handles: Sequence[int], environment: Mapping[str, str]
+    module: str,
+    call: str,
+    handles: Sequence[int],
+    environment: Mapping[str, str],
+    within: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start an interpreter that has these descriptors and makes a call of a function of a module. It is in a
-    session of its own, since Ctrl-C in the terminal is for the command."""
+    """Start an interpreter that has these descriptors and makes a call of a function of a module; `within` is
+    the beginning of its command. It is in a session of its own, since Ctrl-C in the terminal is for the
+    command."""
     function = call.partition("(")[0]
     code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {call}"
     return subprocess.Popen(
         # -P: the current folder is on the path of modules only if it is on that of this process.
-        [sys.executable, "-P", "-c", code],
+        [*within, sys.executable, "-P", "-c", code],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         pass_fds=handles,

@@ -19,7 +19,8 @@ from scheduler.coscheduling.ports import PeerEvent, Topic
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.time_shared.social_contract import SocialContract
 from sil.experiment.live import compare_live, run_live_and_simulated
-from sil.live.computer import Computer, NodeSettings, _lans, usable_cores
+from sil.live.computer import Computer, NodeSettings, usable_cores
+from sil.live.network import PORT, loopback, may_have_namespaces
 from sil.live.programs import MB, PAGE, Parallel, RealProcesses, Task, held, of_process, pending_packets
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
@@ -68,8 +69,12 @@ def changes(real: Computer, n: int) -> list[tuple[str, int, bool]]:
 
 
 @pytest.mark.parametrize("nodes", [(0,), (0, 1)])
-def test_a_parallel_job_uses_the_cpu_time_of_its_program(nodes: tuple[int, ...]) -> None:
+def test_a_parallel_job_uses_the_cpu_time_of_its_program(
+    nodes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sil.live.computer.may_have_namespaces", lambda: False)
     with cluster() as real:
+        assert real._addresses[0][0].startswith("127.")
         start(real, 3, nodes, 0.2)
         happened = real.happened(1e6)
         assert happened is not None
@@ -186,12 +191,25 @@ def test_nodes_that_would_use_more_memory_than_is_free_are_refused(here: Path) -
     assert "the nodes have 18,000,000,000 MB of memory" in the_sentence(sil("live", here / "own.toml"))
 
 
-def test_two_commands_at_once_use_different_addresses() -> None:
-    one, other = _lans(2), _lans(2)
-    addresses = [lan.getsockname() for lan in (*one, *other)]
-    for lan in (*one, *other):
-        lan.close()
-    assert len({*addresses}) == 4
+def test_addresses_of_loopback_that_are_in_use_are_left_out() -> None:
+    one = loopback(2)
+    with socket.socket(type=socket.SOCK_DGRAM) as taken:
+        taken.bind(one[1])
+        assert not {*one} & {*loopback(2)}
+
+
+@pytest.mark.skipif(not may_have_namespaces(), reason="this user may not make network namespaces")
+def test_nodes_have_namespaces_in_which_they_reach_each_other_and_nothing_else() -> None:
+    with cluster() as real:
+        within = {os.readlink(f"/proc/{process.pid}/ns/net") for process in real._processes}
+        assert len(within | {os.readlink("/proc/self/ns/net")}) == 3
+        assert real._addresses == [("10.0.0.1", PORT), ("10.0.0.2", PORT)]
+        start(real, 3, (0, 1), 0.1)
+        happened = real.happened(1e6)
+        assert happened is not None
+        assert happened[1] == [3]
+        of_node = Path(f"/proc/{real._processes[1].pid}/net/dev").read_text().splitlines()[2:]
+        assert sorted(line.split(":")[0].strip() for line in of_node) == ["lan", "lo"]
 
 
 def test_starts_come_before_what_ccs_decides_and_the_order_of_each_counts() -> None:

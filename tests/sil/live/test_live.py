@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 
@@ -83,8 +83,10 @@ PYTHON_HELPERS = ("nursery", "forkserver", "resource_tracker")
 
 def children(of: psutil.Process | None = None) -> list[psutil.Process]:
     """The processes that were started, apart from those of the interpreter's own."""
-    found = []
-    for child in (of or psutil.Process()).children():
+    found, started = list[psutil.Process](), list[psutil.Process]()
+    with suppress(psutil.NoSuchProcess):
+        started = (of or psutil.Process()).children()
+    for child in started:
         try:
             command = " ".join(child.cmdline())
         except psutil.ZombieProcess:
@@ -342,7 +344,7 @@ def test_a_command_that_was_started_with_nice_stays_behind_other_programs() -> N
 
 def with_a_job(testbed: psutil.Process) -> list[psutil.Process]:
     """The node that a process starts, and the job on it, when that has begun."""
-    wait_for(lambda: any(child.children() for child in children(testbed)))
-    (node,) = (child for child in children(testbed) if child.children())
+    wait_for(lambda: any(map(children, children(testbed))))
+    (node,) = filter(children, children(testbed))
     (job,) = node.children()
     return [node, job]
