@@ -7,7 +7,6 @@ import importlib.util
 import re
 import shlex
 import shutil
-import socket as sockets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -141,6 +140,8 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, OwnPro
 
 def _port_to_listen_at(command: Sequence[str]) -> int:
     """A free one if the command has a place for it, else the usual one, which must be free."""
+    import socket as sockets  # which commands without such schedulers do not need
+
     port = 0 if any(PLACEHOLDER in word for word in command) else PORT
     with sockets.socket() as probe:
         if port:

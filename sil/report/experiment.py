@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -19,7 +19,7 @@ from sil.report.experiment_figures import (
     utilisation_over_time,
 )
 from sil.report.figures import distribution, setting_title
-from sil.report.page import Cell, Notice, Page, PageTable, Part, Section
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, terms_of_nodes
 from sil.report.replay import over_time
 from sil.report.replay.over_time import AROUND, ON_NODES
 from sil.report.tables import OPEN, PREDICTION_HEADINGS, cell_texts, prediction_texts
@@ -55,13 +55,6 @@ def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Compariso
         ],
         sections,
     )
-
-
-def terms_of_nodes(nodes: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The sentences on the model of nodes as terms of a page."""
-    for line in nodes:
-        title, _, text = line.partition(": ")
-        yield (title, text) if title == "Nodes" else ("Sharing", line)
 
 
 def _terms(d: RunDescription) -> Iterator[tuple[str, str]]:

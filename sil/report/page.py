@@ -111,6 +111,13 @@ def slug(title: str) -> str:
     return file_name(re.sub(r"\W+", "-", title.lower()).strip("-"))
 
 
+def terms_of_nodes(nodes: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The sentences on the model of nodes as terms of a page."""
+    for line in nodes:
+        title, _, text = line.partition(": ")
+        yield (title, text) if title == "Nodes" else ("Sharing", line)
+
+
 def write_page(path: Path, page: Page) -> None:
     """Write a page into a folder of results, with the origin of these."""
     names, charts = dict[int, str](), dict[str, Spec]()

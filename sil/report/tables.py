@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log10
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sil.outcome.comparison import ComparedMetric, Comparison, ComparisonMatrix
 from sil.outcome.metrics import DETAILS, INTERRUPTED, OF_SOME_REPLAYS, REFUSED, REPLAY_METRICS, Metric, metric
-from sil.outcome.prediction_errors import Accuracy
-from sil.outcome.statistics import Interval
+
+if TYPE_CHECKING:
+    from sil.outcome.comparison import ComparedMetric, Comparison, ComparisonMatrix
+    from sil.outcome.prediction_errors import Accuracy
+    from sil.outcome.statistics import Interval
 
 PREDICTION_HEADINGS = {
     "deviation (%)": ("deviation", 1, False),

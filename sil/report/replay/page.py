@@ -10,8 +10,7 @@ from scheduler.messages import counted
 from sil.outcome.metrics import REFUSED
 from sil.outcome.refused_and_failed import IF_RESUBMITTED
 from sil.report.analysis import Analysis
-from sil.report.experiment import terms_of_nodes
-from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug
+from sil.report.page import Cell, Notice, Page, PageTable, Part, Section, slug, terms_of_nodes
 from sil.report.replay import Jobs
 from sil.report.replay.by_size import (
     by_user,
