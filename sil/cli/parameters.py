@@ -37,8 +37,6 @@ class CommandOption(Argument):
 
     name: str | None = None
     envvar: str | None = None
-    callback: Callable[[bool], None] | None = None
-    """Is called with the value before other parameters are looked at."""
 
 
 def as_command(
@@ -53,30 +51,25 @@ def _shown(parameter: Parameter, text: str | None) -> click.Parameter:
     hint, shown = parameter.annotation, None
     if get_origin(hint) is Annotated:
         hint, shown = get_args(hint)
-    is_option = parameter.default is not Parameter.empty or parameter.kind is Parameter.KEYWORD_ONLY
-    shown = shown or (CommandOption() if is_option else Argument())
     if get_origin(hint) in (Union, UnionType):
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
-    is_list = get_origin(hint) is list
-    kind = get_args(hint)[0] if is_list else hint
-    is_required = parameter.default is Parameter.empty
+    is_list, default = get_origin(hint) is list, parameter.default
+    kind, is_required = get_args(hint)[0] if is_list else hint, default is Parameter.empty
+    if shown is None:
+        by_position = is_required and parameter.kind is not Parameter.KEYWORD_ONLY
+        shown = Argument() if by_position else CommandOption()
     how: dict[str, Any] = {"help": shown.help or text, "metavar": shown.metavar, "required": is_required}
-    if not is_required and parameter.default is not None:
-        default = parameter.default  # Click shows the names of an enumeration's members
-        how["default"] = default.value if isinstance(default, Enum) else default
-    if kind is not bool:
-        how["type"] = _type(kind, shown)
-    if shown.known is not None:
-        how["shell_complete"] = _completing(shown.known)
-    if not isinstance(shown, CommandOption):
-        return click.Argument([parameter.name], nargs=-1 if is_list else 1, callback=_listed, **how)
-    name = shown.name or "--" + parameter.name.replace("_", "-")
     if kind is bool:
-        how |= {"is_flag": True, "default": bool(how.get("default"))}
-    if shown.callback is not None:
-        how |= {"is_eager": True, "expose_value": False, "callback": _calling(shown.callback)}
+        how |= {"is_flag": True, "default": default is True}
     else:
-        how["callback"] = _listed
+        how |= {"type": _type(kind, shown), "callback": _listed}
+        if not is_required and default is not None:
+            # Click would show the names of an enumeration's members.
+            how["default"] = default.value if isinstance(default, Enum) else default
+    if not isinstance(shown, CommandOption):
+        known = None if shown.known is None else _completing(shown.known)
+        return click.Argument([parameter.name], nargs=-1 if is_list else 1, shell_complete=known, **how)
+    name = shown.name or "--" + parameter.name.replace("_", "-")
     how |= {"show_default": True, "envvar": shown.envvar, "show_envvar": True, "multiple": is_list}
     return click.Option([parameter.name, name], **how)
 
@@ -89,9 +82,7 @@ def _type(kind: Any, shown: Argument) -> click.ParamType[Any]:
     if kind in (int, float):
         least, most = (None if bound is None else kind(bound) for bound in (shown.min, shown.max))
         ranged = (click.IntRange if kind is int else click.FloatRange)(least, most)
-        ranged.name = (
-            "integer" if kind is int else "number"
-        )  # not "integer range", of what is wrong in messages
+        ranged.name = "integer" if kind is int else "number"  # messages: 'x' is not a valid integer
         return ranged
     return click.Path(path_type=Path) if kind is Path else click.STRING
 
@@ -123,10 +114,6 @@ def _listed(_context: click.Context, parameter: click.Parameter, value: Any) -> 
     if parameter.nargs == -1 or parameter.multiple:
         return list(value) or None
     return value
-
-
-def _calling(callback: Callable[[bool], None]) -> Callable[[click.Context, click.Parameter, bool], None]:
-    return lambda context, _, value: None if context.resilient_parsing else callback(value)
 
 
 def _completing(known: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:

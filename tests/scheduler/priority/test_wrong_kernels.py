@@ -67,7 +67,11 @@ FAULTS: dict[ModuleType, dict[str, Fault]] = {
             "not self.binds[x]",
             OF_SUBMITTED,
         ),
-        "jobs are not counted when they arrive": ("self.count(slot, True, 1)", "pass", OF_SUBMITTED),
+        "jobs are not counted when they arrive": (
+            "self.claim[slot] = claim\n        self.count(slot, True, 1)",
+            "self.claim[slot] = claim",
+            OF_SUBMITTED,
+        ),
         "a limit binds all that count for it": (
             "not self.binds[x] or bounds == NODES or ",
             "bounds == NODES or ",
