@@ -71,7 +71,7 @@ class LimitAdmission:
             return self.nodes.submit(job._replace(limit_s=None))
         first = sorted(late_s.items(), key=lambda each: (each[0] != job.id, -each[1], each[0]))
         misses = [f"job {late} would miss its deadline by {_by(s)}" for late, s in first]
-        return f"as predicted, {abbreviated(misses)}"
+        return f"{abbreviated(misses)}, as predicted"
 
     def _late(self, forecasts: Mapping[JobId, Forecast]) -> set[JobId]:
         """The jobs that are to break a promise."""

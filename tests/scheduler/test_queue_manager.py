@@ -136,9 +136,9 @@ def test_a_limit_that_cannot_be_kept_is_refused_with_whose_it_would_be() -> None
     queue = Queue(Loras("edf", most_jobs=1), 1, notes, "refused")
     queue.submit(limited(0, 100.0), limited(1, 200.0), limited(2, 310.0))
     refuse = queue.manager.on_job_arrived
-    own = "as predicted, job 3 would miss its deadline by 1 s"
+    own = "job 3 would miss its deadline by 1 s, as predicted"
     assert refuse(limited(3, 399.0)) == own
-    others = "as predicted, job 2 would miss its deadline by 90 s"
+    others = "job 2 would miss its deadline by 90 s, as predicted"
     assert refuse(limited(4, 305.0)) == others
     assert notes.promises == [(0, 100.0), (1, 200.0), (2, 310.0)]
     queue.submit(job(5))  # without a limit, it comes last

@@ -237,7 +237,7 @@ def test_the_answer_names_the_jobs_that_are_delayed_and_by_how_much() -> None:
     promised = "job {} is promised a turnaround of at most {} s"
     assert said_of(facts, 1) == f"{promised.format(1, 25)}; it delays job 0 by 10 s"
     assert said_of(facts, 2) == promised.format(2, 30)
-    assert said_of(facts, 3) == "refused: as predicted, job 3 would miss its deadline by 2 s"
+    assert said_of(facts, 3) == "refused: job 3 would miss its deadline by 2 s, as predicted"
     assert said_of(facts, 4) == f"{promised.format(4, 15)}; it delays job 2 by 4 s, job 0 by 4 s"
     assert times(facts, Fact.RUN_STARTED) == {1: 0.0, 4: 10.0, 2: 14.0, 0: 14.0}
 
@@ -246,7 +246,7 @@ def test_a_job_is_refused_for_whom_others_would_miss_the_deadlines_promised_to_t
     # The shortest first: job 2 would go before job 1, which is due at 8 s, and keep its own deadline.
     jobs = [SmallJob(0.0, 4.0, 1, 4.0, inf), SmallJob(0.0, 4.0, 1, 4.0, 8.0), SmallJob(1.0, 3.0, 1, 3.0, 9.0)]
     facts = facts_of(log_with(jobs, 1), "sjf")
-    assert said_of(facts, 2) == "refused: as predicted, job 1 would miss its deadline by 3 s"
+    assert said_of(facts, 2) == "refused: job 1 would miss its deadline by 3 s, as predicted"
     assert times(facts, Fact.RUN_ENDED) == {0: 4.0, 1: 8.0}
 
 
@@ -295,7 +295,7 @@ def test_a_forecast_knows_what_each_user_has_used_before() -> None:
     for scheduler in ("fcfs", "easy", "conservative"):
         assert (
             said_of(facts_of(log, scheduler), 4)
-            == "refused: as predicted, job 4 would miss its deadline by 550 s"
+            == "refused: job 4 would miss its deadline by 550 s, as predicted"
         )
 
 
@@ -316,7 +316,7 @@ def test_a_forecast_knows_reservations_and_which_nodes_are_drained() -> None:
     log = replace(replay.log, jobs=replay.log.jobs.with_columns(pl.Series(DUE_IN_S, due_in_s)))
     facts = replace(replay, log=log, unkept=Unkept.REFUSED).facts(resolve("easy"), Path("/dev/null"))
     assert (
-        said_of(facts, 2) == "refused: as predicted, job 2 would miss its deadline by 130 s"
+        said_of(facts, 2) == "refused: job 2 would miss its deadline by 130 s, as predicted"
     )  # from 200 s on
     assert "promised" in said_of(facts, 3), "from 51 to 91 s"
-    assert said_of(facts, 4) == "refused: as predicted, job 4 would miss its deadline by 44 s"  # from 91 s on
+    assert said_of(facts, 4) == "refused: job 4 would miss its deadline by 44 s, as predicted"  # from 91 s on
