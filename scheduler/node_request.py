@@ -93,7 +93,7 @@ MAX_CORES = 1e12
 MAX_GPUS = 63
 """The most GPUs of a node, and GPU types of a site: both are bits of an integer."""
 UNTYPED = "gpu"
-"""The type of GPUs whose type nobody states, as in `Gres=gpu:4`."""
+"""The type of GPUs that are stated without one, as in `Gres=gpu:4`."""
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,13 @@ PLACES = (
 """Module and function of each command, or its group, in the order of the help."""
 
 
+def _flag(
+    name: str, text: str, callback: Callable[[click.Context, click.Parameter, bool], None]
+) -> click.Option:
+    """A flag that only has an effect at once."""
+    return click.Option([name], help=text, is_flag=True, is_eager=True, expose_value=False, callback=callback)
+
+
 def _print_version(context: click.Context, _option: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
         print(VERSION)
@@ -153,20 +160,9 @@ app = group(
     Exit codes: 0 success, 1 a scheduler under test broke a rule, 2 bad input, 130 interrupted.
     """,
     params=[
-        click.Option(
-            ["--version"],
-            help="Print the version and exit.",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-        ),
-        click.Option(
-            ["--traceback"],
-            help="Print the traceback of a scheduler's exception, and of errors.",
-            is_flag=True,
-            expose_value=False,
-            callback=_print_tracebacks,
+        _flag("--version", "Print the version and exit.", _print_version),
+        _flag(
+            "--traceback", "Print the traceback of a scheduler's exception, and of errors.", _print_tracebacks
         ),
     ],
 )

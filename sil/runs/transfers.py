@@ -39,7 +39,8 @@ class Transfers:
             return 0.0
         table, megabits = self._table, 8.0 * megabytes
         ends, moved_s = [self._interconnects[name] for name in (origin, to)], inf if megabits else 0.0
-        for name in set() if table.bandwidth_mbit_per_s else ends[0].keys() & ends[1].keys():
+        common = set() if table.bandwidth_mbit_per_s else ends[0].keys() & ends[1].keys()
+        for name in common:
             slower = min(end[name].bandwidth_mbit_per_s for end in ends)
             moved_s = min(moved_s, megabits / slower + max(end[name].latency_us for end in ends) / 1e6)
         if moved_s == inf:

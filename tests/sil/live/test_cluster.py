@@ -1,4 +1,4 @@
-"""Live runs on shared nodes: CCS and its ports on real processes, and what is left of them."""
+"""Live runs on shared nodes: CCS controls real processes through its ports."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_youngest_job_stops_on_both_nodes_while_a_user_needs_its_memory_and_
         assert (0, 1) in real.lowered
 
 
-def test_packets_that_nobody_has_read_are_those_of_the_process_with_the_socket() -> None:
+def test_unread_packets_belong_to_the_process_that_owns_the_socket() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sender = socket.create_connection(listener.getsockname())
         receiver, _ = listener.accept()
@@ -153,7 +153,7 @@ def test_stops_restarts_and_nice_values_are_those_of_the_process() -> None:
     assert told == [("stop", 4), ("continue", 4), ("nice", 4, 7)]
 
 
-def test_events_of_other_nodes_arrive_and_those_of_strangers_do_not() -> None:
+def test_events_are_accepted_only_from_nodes_of_the_cluster() -> None:
     one, two, stranger = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(3))
     with one, two, stranger:
         for lan in (one, two, stranger):
@@ -191,7 +191,7 @@ def test_nodes_that_would_use_more_memory_than_is_free_are_refused(here: Path) -
     assert "the nodes have 18,000,000,000 MB of memory" in the_sentence(sil("live", here / "own.toml"))
 
 
-def test_addresses_of_loopback_that_are_in_use_are_left_out() -> None:
+def test_loopback_addresses_in_use_are_skipped() -> None:
     one = loopback(2)
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
         taken.bind(one[1])
@@ -199,7 +199,7 @@ def test_addresses_of_loopback_that_are_in_use_are_left_out() -> None:
 
 
 @pytest.mark.skipif(not may_have_namespaces(), reason="this user may not make network namespaces")
-def test_nodes_have_namespaces_in_which_they_reach_each_other_and_nothing_else() -> None:
+def test_nodes_have_network_namespaces_in_which_they_reach_only_each_other() -> None:
     with cluster() as real:
         within = {os.readlink(f"/proc/{process.pid}/ns/net") for process in real._processes}
         assert len(within | {os.readlink("/proc/self/ns/net")}) == 3

@@ -1,5 +1,4 @@
-"""Jobs with deadlines are admitted by forecasts: against a small simulator of its own, and where the outcome
-is known."""
+"""Admission of jobs with deadlines by forecasts, against a small simulator and cases worked by hand."""
 
 from __future__ import annotations
 
@@ -208,7 +207,7 @@ def test_the_others_run_as_if_refused_jobs_had_never_come(
 @pytest.mark.parametrize("scheduler", ["easy", "conservative", "edf_easy", "slurm_backfill(bf_interval=3)"])
 @given(case=cases(WEIGHTS, 20), due=st.lists(st.integers(10, 1500).map(float), min_size=20, max_size=20))
 @settings(max_examples=up_to(25), deadline=None)
-def test_forecasts_know_fair_share_ages_and_limits_so_that_every_promise_is_kept(
+def test_forecasts_include_fair_share_ages_and_limits_so_every_promise_is_kept(
     case: Case, due: list[float], scheduler: str
 ) -> None:
     """Under random policies of a site, with estimates that are right."""
@@ -300,7 +299,7 @@ def test_a_forecast_knows_what_each_user_has_used_before() -> None:
 
 
 def test_a_forecast_knows_reservations_and_which_nodes_are_drained() -> None:
-    """Job 1 runs on one of two nodes until 50 s, the other is drained; nobody may run from 100 to 200 s."""
+    """Job 1 runs on one of two nodes until 50 s; the other is drained; maintenance is from 100 to 200 s."""
     replay = reservations.replay_of(
         [
             reservations.Job(1, 50),

@@ -1,4 +1,4 @@
-"""Preemption by QOS and by tiers of partitions: who is stopped for whom, and what becomes of the job."""
+"""Preemption by QOS and by partition tier: which runs are stopped, and what happens to their jobs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Drains, outages and reservations in replays: both engines write equal traces, and no run overlaps a drain
-or a reservation of others, recounted from the facts."""
+or a reservation that its job may not use."""
 
 from __future__ import annotations
 
