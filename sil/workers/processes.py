@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
+from itertools import count
 from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -41,7 +42,7 @@ class Processes(Concurrent):
         pickled, common = self._arguments.pickled(item)
         worker = self._idle.pop() if self._idle else own_process(_work, limits=None)
         self._busy[worker] = item
-        worker.send(Message({}, pickle.dumps((self._arguments.new_to(worker, common), pickled))))
+        worker.send(Message({}, pickle.dumps((self._arguments.for_worker(worker, common), pickled))))
 
     def _wait(self) -> Sequence[tuple[Item, Outcome]]:
         while True:
@@ -75,35 +76,37 @@ class Processes(Concurrent):
 
 
 class _CommonArguments:
-    """Arguments of items' calls, like a scenario, that the item before had, too: each is pickled once, and a
-    worker gets it once, since that takes as long as a short run."""
+    """Arguments of an item's call, like a scenario, that the item before had, too: each is pickled once, and
+    a worker gets it once, since that takes as long as a short run. A worker keeps those of its last item."""
 
     def __init__(self) -> None:
+        self._numbers = count()
         self._last: dict[int, object] = {}
         """The arguments of the item before, by their ids."""
-        self._pickled: dict[int, tuple[object, bytes]] = {}
-        """By id, which is another object's after an object's end: thus with the object."""
-        self._sent: WeakKeyDictionary[OwnProcess, set[int]] = WeakKeyDictionary()
+        self._pickled: dict[int, tuple[int, bytes]] = {}
+        """By id, the common ones with their numbers; another object may have the id later."""
+        self._kept: WeakKeyDictionary[OwnProcess, set[int]] = WeakKeyDictionary()
 
-    def pickled(self, item: Item) -> tuple[bytes, set[int]]:
-        """The item, and the ids of the common arguments that it refers to."""
+    def pickled(self, item: Item) -> tuple[bytes, dict[int, bytes]]:
+        """The item, and the common arguments that it refers to, by their numbers."""
         arguments = item.call.args if isinstance(item.call, partial) else ()
         now = {id(each): each for each in arguments if not isinstance(each, str | int | float | None)}
-        for key in now.keys() & self._last.keys() - self._pickled.keys():
-            self._pickled[key] = now[key], pickle.dumps(now[key])
-        self._last = now
-        common = now.keys() & self._pickled.keys()
+        common = now.keys() & self._last.keys()
+        found = {
+            key: self._pickled.get(key) or (next(self._numbers), pickle.dumps(now[key])) for key in common
+        }
+        self._last, self._pickled = now, found
         file = BytesIO()
         pickler = pickle.Pickler(file)
-        pickler.persistent_id = lambda value: id(value) if id(value) in common else None  # type: ignore[method-assign]
+        pickler.persistent_id = lambda value: found[id(value)][0] if id(value) in found else None  # type: ignore[method-assign]
         pickler.dump(item)
-        return file.getvalue(), common
+        return file.getvalue(), dict(found.values())
 
-    def new_to(self, worker: OwnProcess, common: set[int]) -> dict[int, bytes]:
-        sent = self._sent.setdefault(worker, set())
-        new = {key: self._pickled[key][1] for key in common - sent}
-        sent |= common
-        return new
+    def for_worker(self, worker: OwnProcess, common: dict[int, bytes]) -> dict[int, bytes | None]:
+        """Those that it does not keep from its last item; None stands for the others."""
+        kept = self._kept.get(worker, set())
+        self._kept[worker] = {*common}
+        return {number: None if number in kept else each for number, each in common.items()}
 
 
 def _outcome(worker: OwnProcess) -> Outcome | None:
@@ -128,8 +131,9 @@ def _work(connection: socket.socket) -> None:
     common = dict[int, object]()
 
     def received(message: bytes) -> Item:
-        new, pickled = pickle.loads(message)
-        common.update((key, pickle.loads(each)) for key, each in new.items())
+        nonlocal common
+        given, pickled = pickle.loads(message)
+        common = {n: common[n] if each is None else pickle.loads(each) for n, each in given.items()}
         unpickler = pickle.Unpickler(BytesIO(pickled))
         unpickler.persistent_load = common.__getitem__  # type: ignore[method-assign]
         item: Item = unpickler.load()
